@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Every target sets up what it needs; the work itself is done by CMake presets and tools/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup build demo test test-dev test-sanitizers test-asan test-tsan fuzz bench lint format clean install \
+        layers fuzz-with
+
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 10
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+# Some kernels place programs where ThreadSanitizer cannot map its shadow; a fixed layout avoids that.
+FIXED_LAYOUT := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+SOURCES = $(shell git ls-files --cached --others --exclude-standard -- '*.h' '*.c' '*.cpp' 2>/dev/null \
+            || find include src tests bench examples -name '*.h' -o -name '*.c' -o -name '*.cpp')
+
+# configure_and_build <preset> <extra configure arguments>: configures quietly unless something changed for the worse.
+define configure_and_build
+	@mkdir -p build/$(1)
+	@cmake --preset $(1) $(2) >build/$(1)/configure.log 2>&1 || { cat build/$(1)/configure.log; exit 1; }
+	@$(FIXED_LAYOUT) cmake --build --preset $(1) --parallel $(JOBS)
+endef
+define run_ctest
+	@$(FIXED_LAYOUT) ctest --preset $(1) --parallel $(JOBS) --output-log build/$(1)/ctest.log
+endef
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | \
+	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+setup:  ## install what is missing (apt, .venv); does nothing the second time
+	@tools/bootstrap.sh build test
+
+build: setup  ## the library, examples and benchmarks, optimised, in build/release
+	$(call configure_and_build,release)
+
+demo: build  ## norm clipping beside spectral clipping, in the terminal
+	@build/release/examples/example_demo
+
+test: setup layers test-dev test-sanitizers fuzz  ## everything: tests, sanitizers, a short fuzzing
+	@for preset in dev asan tsan; do \
+	  printf '%-5s %s\n' $$preset "$$(grep -h 'tests passed' build/$$preset/ctest.log)"; \
+	done
+	@cat build/fuzz/fuzz/summary.txt 2>/dev/null || echo "fuzz: skipped"
+	@echo "make test: all passed"
+
+layers:
+	@python3 tools/check_layers.py --self-test
+	@python3 tools/check_layers.py
+
+test-dev: setup  ## the tests alone, in build/dev
+	$(call configure_and_build,dev)
+	$(call run_ctest,dev)
+
+test-sanitizers: test-asan test-tsan  ## the tests under Address-, UndefinedBehavior- and ThreadSanitizer
+
+test-asan test-tsan: test-%: setup
+	$(call configure_and_build,$*)
+	$(call run_ctest,$*)
+
+fuzz:  ## each fuzz target for FUZZ_SECONDS (clang)
+	@tools/bootstrap.sh build fuzz
+	@rm -f build/fuzz/fuzz/summary.txt
+	@if clang="$$(tools/find_fuzzing_clang.sh)"; then $(MAKE) --no-print-directory fuzz-with CLANGXX="$$clang"; \
+	else echo "fuzz: skipped, because no clang++ here can link a libFuzzer target"; fi
+
+fuzz-with:
+	$(call configure_and_build,fuzz,-DCMAKE_CXX_COMPILER=$(CLANGXX) -DCMAKE_C_COMPILER=$(subst clang++,clang,$(CLANGXX)))
+	@mkdir -p build/fuzz/fuzz && tools/run_fuzzers.sh build/fuzz/fuzz $(FUZZ_SECONDS)
+
+bench: build  ## the benchmark of the README's table
+	@build/release/bench/bench_clip
+
+lint: layers  ## clang-format, clang-tidy, folder order, shellcheck if present
+	@tools/bootstrap.sh build test lint
+	@clang-format-14 --dry-run -Werror $(SOURCES)
+	@mkdir -p build/dev && cmake --preset dev >build/dev/configure.log 2>&1 || { cat build/dev/configure.log; exit 1; }
+	@find src -name '*.cpp' -print0 | sort -z | xargs -0 -P $(JOBS) -n 1 \
+	  clang-tidy-14 --quiet --extra-arg=-Wno-unknown-warning-option -p build/dev
+	@if command -v shellcheck >/dev/null; then shellcheck tools/*.sh .ci/run; else echo "lint: no shellcheck here"; fi
+	@echo "lint: clean"
+
+format:  ## clang-format in place
+	@tools/bootstrap.sh lint
+	@clang-format-14 -i $(SOURCES)
+
+install: build  ## into PREFIX (/usr/local)
+	@cmake --install build/release --prefix "$(PREFIX)"
+
+clean:  ## remove build/
+	@rm -rf build

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# The compile flags of every target of this tree, set per target so that nothing leaks into a host project.
+# No fast-math (NaN is tested for), no -march=native (dispatch is at run time), no implicit contraction (kernels
+# write their fused multiply-adds out, so that results do not depend on the compiler).
+
+if(SPECTRALCLIP_BUILD_FUZZERS AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(FATAL_ERROR "SPECTRALCLIP_BUILD_FUZZERS needs clang, not ${CMAKE_CXX_COMPILER_ID}")
+endif()
+
+function(spectralclip_set_flags target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -ffp-contract=off)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on "text" + std::string, GCC bug 105651
+  endif()
+  if(SPECTRALCLIP_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  set(sanitizers ${SPECTRALCLIP_SANITIZE})
+  if(SPECTRALCLIP_BUILD_FUZZERS)
+    set(sanitizers "fuzzer-no-link,address,undefined")
+  endif()
+  if(sanitizers)
+    target_compile_options(${target} PRIVATE -fsanitize=${sanitizers} -fno-sanitize-recover=all
+                                             -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${sanitizers})
+  endif()
+endfunction()

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing to build, test, fuzz or lint, and says what it does. Looks at the machine each time (no stamp
+# file), so the second run finds nothing to do. System packages come from apt, with sudo only when not root; Python parts
+# go into .venv. Does not upgrade, remove or configure anything.
+#
+#   tools/bootstrap.sh [build] [test] [fuzz] [lint]      default: build test
+#
+# build and test are required; fuzz and lint are best effort, because only their own targets miss them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly kMinCmake=3.24
+say() { printf 'bootstrap: %s\n' "$*"; }
+die() { printf 'bootstrap: error: %s\n' "$*" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# True when the header is where the compiler looks, whoever put it there.
+have_header() {
+  have g++ || return 1
+  printf '#if !__has_include(<%s>)\n#error missing\n#endif\n' "$1" |
+    g++ -std=c++20 -I/usr/include/eigen3 -I/usr/local/include/eigen3 -fsyntax-only -x c++ - 2>/dev/null
+}
+have_package() {
+  have dpkg-query && [[ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null)" == ii* ]]
+}
+have_cmake() {
+  local version
+  version="$({ PATH="$PWD/.venv/bin:$PATH" cmake --version 2>/dev/null || true; } | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')"
+  [[ -n "$version" && "$(printf '%s\n' "$kMinCmake" "$version" | sort -V | head -n 1)" == "$kMinCmake" ]]
+}
+have_venv_module() { python3 -c 'import venv, ensurepip' 2>/dev/null; }
+
+missing=()
+need_command() { have "$1" || missing+=("$2"); }                              # command, package
+need_header() { have_package "$2" || have_header "$1" || missing+=("$2"); }   # header, package
+
+look_for() {
+  case "$1" in
+    build)
+      need_command g++ g++
+      need_command make make
+      need_command ninja ninja-build
+      need_command python3 python3
+      have cmake || missing+=(cmake)
+      need_header Eigen/Core libeigen3-dev
+      need_header hwy/highway.h libhwy-dev
+      need_command ccache ccache
+      need_header benchmark/benchmark.h libbenchmark-dev
+      ;;
+    test)
+      need_header gtest/gtest.h libgtest-dev
+      need_command valgrind valgrind
+      ;;
+    fuzz) tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev) ;;
+    lint)
+      need_command clang-format-14 clang-format-14
+      need_command clang-tidy-14 clang-tidy-14
+      ;;
+    *) die "unknown group '$1' (build, test, fuzz, lint)" ;;
+  esac
+}
+
+as_root() {
+  if [[ "$(id -u)" == 0 ]]; then
+    "$@"
+  elif have sudo; then
+    sudo "$@"
+  else
+    say "neither root nor sudo here; run as root: $*" >&2
+    return 1
+  fi
+}
+
+# Installs packages, updating the lists once per run. Returns 1 with a message where that is not possible.
+lists_updated=no
+apt_install() {
+  if ! have apt-get; then
+    say "no apt on this system; install these (Debian's names) by your own means: $*" >&2
+    return 1
+  fi
+  if [[ "$lists_updated" == no ]]; then
+    say "apt-get update"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null || say "apt-get update failed; trying with the lists at hand"
+    lists_updated=yes
+  fi
+  say "apt-get install $*"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+}
+
+# A group that cannot be completed ends the run when it is required and is only mentioned otherwise.
+provide() {
+  missing=()
+  look_for "$1"
+  [[ ${#missing[@]} -eq 0 ]] && return
+  say "missing for '$1': ${missing[*]}"
+  if ! apt_install "${missing[@]}"; then
+    case "$1" in
+      build | test) die "could not install: ${missing[*]}" ;;
+      *) say "going on without '$1'" ;;
+    esac
+  fi
+}
+
+make_venv() {
+  [[ -x .venv/bin/python ]] && .venv/bin/python -c 'import pip' 2>/dev/null && return
+  have_venv_module || apt_install python3-venv || die "python3 -m venv needs the package python3-venv"
+  say "creating .venv"
+  rm -rf .venv
+  python3 -m venv .venv || die "python3 -m venv .venv failed"
+}
+
+# True when every line of the requirements file is satisfied inside .venv. Pinned (name==version) or bare names.
+requirements_met() {
+  [[ -x .venv/bin/python ]] && .venv/bin/python - "$1" <<'PYTHON'
+import importlib.metadata as metadata, re, sys
+for line in open(sys.argv[1], encoding="utf-8"):
+    found = re.match(r"\s*([\w.-]+)(?:\[[^]]*\])?\s*(?:==\s*([\w.+!-]+))?", line.split("#")[0])
+    if found:
+        try:
+            version = metadata.version(found.group(1))
+        except metadata.PackageNotFoundError:
+            sys.exit(1)
+        if found.group(2) and version.split("+")[0] != found.group(2).split("+")[0]:
+            sys.exit(1)
+PYTHON
+}
+
+python_parts() {
+  grep -qE '^[[:space:]]*[A-Za-z0-9]' requirements-dev.txt 2>/dev/null || return 0
+  requirements_met requirements-dev.txt && return
+  make_venv
+  say "pip install -r requirements-dev.txt"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+}
+
+# A distribution whose cmake is too old gets a newer one in .venv; the Makefile looks there first.
+recent_cmake() {
+  have_cmake && return
+  make_venv
+  say "cmake is older than $kMinCmake: pip install cmake into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check "cmake>=$kMinCmake,<4"
+  have_cmake || die "no cmake >= $kMinCmake"
+}
+
+[[ $# -gt 0 ]] || set -- build test
+for group in "$@"; do
+  provide "$group"
+done
+recent_cmake
+python_parts

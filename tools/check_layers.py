@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the folder order of src/: a folder includes only itself and what stands before it.
+
+The order is the list SPECTRALCLIP_FOLDERS in src/CMakeLists.txt. Headers directly in src/ stand before all folders.
+Also held: SIMD headers (Highway, intrinsics) only in src/kernels; quoted includes carry their folder; public headers
+include no internal ones. Prints file:line for each offence and exits 1. `--self-test` proves that every rule bites.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SIMD = re.compile(r"^(hwy/.*|[a-z0-9]*intrin\.h|arm_(neon|sve|acle)\.h|experimental/simd)$")
+SOURCES = {".h", ".hpp", ".inc", ".c", ".cpp"}
+
+
+def folder_order(root):
+    text = (root / "src" / "CMakeLists.txt").read_text(encoding="utf-8")
+    found = re.search(r"set\(SPECTRALCLIP_FOLDERS\s+([^)]*)\)", text)
+    if not found:
+        sys.exit("check_layers: no set(SPECTRALCLIP_FOLDERS ...) in src/CMakeLists.txt")
+    return re.sub(r"#.*", "", found.group(1)).split()
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        found = INCLUDE.match(line)
+        if found:
+            yield number, found.group(1) == '"', found.group(2)
+
+
+def source_files(folder):
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix in SOURCES)
+
+
+def offence_in_src(order, src, own, path, quoted, target):
+    """Why this include of a file in folder `own` ("" for src/ itself) is wrong, or None."""
+    if SIMD.match(target):
+        return None if own == "kernels" else f'"{target}": SIMD headers belong in src/kernels only'
+    if not quoted or target.startswith("spectralclip/"):
+        return None
+    first, _, rest = target.partition("/")
+    if not rest:
+        return None if (src / target).is_file() else f'"{target}": write the folder too'
+    if first not in order:
+        return f'"{target}": no folder of src/ ({", ".join(order)})'
+    if own == "" and path.suffix == ".cpp":
+        return None  # nobody can include it, so it cannot close a circle
+    if own == "" or order.index(first) > order.index(own):
+        return f'"{target}": {own or "src"} stands before {first}'
+    return None
+
+
+def check(root):
+    order, src, public = folder_order(root), root / "src", root / "include"
+    offences = []
+    for path in source_files(src):
+        parts = path.relative_to(src).parts
+        own, where = (parts[0] if len(parts) > 1 else ""), path.relative_to(root)
+        if own and own not in order:
+            offences.append(f"{where}:1: folder {own} is not in SPECTRALCLIP_FOLDERS")
+            continue
+        for number, quoted, target in includes(path):
+            reason = offence_in_src(order, src, own, path, quoted, target)
+            if reason:
+                offences.append(f"{where}:{number}: {reason}")
+    for path in source_files(public) if public.is_dir() else []:
+        for number, quoted, target in includes(path):
+            if SIMD.match(target) or target.startswith("Eigen/") or quoted and not target.startswith("spectralclip/"):
+                offences.append(f'{path.relative_to(root)}:{number}: "{target}": not for a public header')
+    return offences
+
+
+def self_test():
+    cases = [  # file, its second line, whether it must be refused
+        ("src/clip/a.cpp", '#include "kernels/k.h"', False),
+        ("src/clip/a.cpp", '#include "clip/a.h"', False),
+        ("src/clip/a.cpp", '#include "require.h"', False),
+        ("src/clip/a.cpp", '#include "spectralclip/clip.h"', False),
+        ("src/clip/a.cpp", "#include <vector>", False),
+        ("src/kernels/a.cpp", '#include "hwy/highway.h"', False),
+        ("src/kernels/a.cpp", '#include "clip/a.h"', True),
+        ("src/kernels/a.cpp", '#  include "clip/a.h"  // upward', True),
+        ("src/kernels/a.cpp", '// #include "clip/a.h"', False),
+        ("src/clip/a.cpp", '#include "a.h"', True),
+        ("src/clip/a.cpp", '#include "../kernels/k.h"', True),
+        ("src/clip/a.cpp", '#include "hwy/highway.h"', True),
+        ("src/clip/a.cpp", "#include <hwy/highway.h>", True),
+        ("src/clip/a.cpp", "#include <immintrin.h>", True),
+        ("src/clip/a.cpp", "#include <arm_neon.h>", True),
+        ("src/unlisted/a.cpp", "#include <vector>", True),
+        ("src/bottom.h", '#include "kernels/k.h"', True),
+        ("src/top.cpp", '#include "clip/a.h"', False),
+        ("include/spectralclip/a.h", '#include "clip/a.h"', True),
+        ("include/spectralclip/a.h", "#include <Eigen/Core>", True),
+        ("include/spectralclip/a.h", '#include "spectralclip/b.h"', False),
+    ]
+    for name, line, refused in cases:
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            path = root / name
+            path.parent.mkdir(parents=True)
+            (root / "src").mkdir(exist_ok=True)
+            (root / "src" / "CMakeLists.txt").write_text("set(SPECTRALCLIP_FOLDERS\n  kernels  # low\n  clip)\n")
+            (root / "src" / "require.h").write_text("")
+            path.write_text(f"// first line\n{line}\n")
+            offences = check(root)
+        expected = f"{name}:" if refused else None
+        if bool(offences) != refused or refused and not offences[0].startswith(expected):
+            sys.exit(f"check_layers: self test failed on {name}: {line}: {offences or 'accepted'}")
+    print(f"check_layers: self test passed ({len(cases)} cases)")
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    if sys.argv[1:]:
+        sys.exit("usage: check_layers.py [--self-test]")
+    offences = check(pathlib.Path(__file__).resolve().parent.parent)
+    for offence in offences:
+        print(offence)
+    if offences:
+        sys.exit(1)
+    print("check_layers: every include points down")
+
+
+if __name__ == "__main__":
+    main()
