@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The C interface (C11 and C++): clip one matrix, a clipper over many, reports, save, load.
+ *
+ * Errors      Every function that can fail returns an sclip_status; sclip_last_error() has the text of this thread's
+ *             latest failure. No exception leaves the library. On failure gradients and state are as they were.
+ * Ownership   The caller owns everything it passes in; names, shapes, rules and options are copied during the call.
+ *             Only gradients (during a step) and the executor's context (for the clipper's life) are borrowed.
+ *             Strings in reports belong to the clipper and live as long as it does.
+ * Threads     Different clippers may be used by different threads at once; one clipper by one thread at a time.
+ * Options     Begin with the matching sclip_*_init, then change fields: it sets struct_size, which is checked.
+ */
+#ifndef SPECTRALCLIP_C_API_H
+#define SPECTRALCLIP_C_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define SCLIP_API __attribute__((visibility("default")))
+#else
+#define SCLIP_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t sclip_status;
+enum {
+  SCLIP_OK = 0,
+  SCLIP_INVALID_ARGUMENT = 1, /* NULL, a negative size, an unknown constant, an option out of range, … */
+  SCLIP_STATE_FILE_ERROR = 2, /* damaged, foreign, of another model, unreadable, disk full */
+  SCLIP_OUT_OF_MEMORY = 3,
+  SCLIP_INTERNAL_ERROR = 4 /* anything else; please report it */
+};
+
+/* Storage of a matrix. */
+enum { SCLIP_FLOAT32 = 0, SCLIP_FLOAT64 = 1, SCLIP_BFLOAT16 = 2, SCLIP_FLOAT16 = 3 };
+/* How a matrix is clipped. */
+enum {
+  SCLIP_METHOD_EXACT = 0,
+  SCLIP_METHOD_GRAM = 1,
+  SCLIP_METHOD_SKETCHED = 2,
+  SCLIP_METHOD_TRACKED = 3,
+  SCLIP_METHOD_NEWTON_SCHULZ = 4,
+  SCLIP_METHOD_AUTO = 5
+};
+enum { SCLIP_EXHAUSTED_GO_EXACT = 0, SCLIP_EXHAUSTED_REPORT = 1 };
+enum { SCLIP_THRESHOLD_CONSTANT = 0, SCLIP_THRESHOLD_EMA = 1, SCLIP_THRESHOLD_QUANTILE = 2 };
+enum { SCLIP_FIRST_STEP_UNCLIPPED = 0, SCLIP_FIRST_STEP_ZERO = 1 };
+enum { SCLIP_INTERPOLATION_LOWER = 0, SCLIP_INTERPOLATION_LINEAR = 1 };
+enum { SCLIP_TREATMENT_SPECTRAL = 0, SCLIP_TREATMENT_NORM = 1, SCLIP_TREATMENT_SKIP = 2 };
+enum { SCLIP_NONFINITE_LEAVE_LAYER = 0, SCLIP_NONFINITE_LEAVE_ALL = 1 };
+/* What a clip came to: sclip_clip_report.status. */
+enum { SCLIP_CLIP_OK = 0, SCLIP_CLIP_NOT_FINITE = 1, SCLIP_CLIP_RANK_EXHAUSTED = 2, SCLIP_CLIP_FACTORIZATION_FAILED = 3 };
+enum { SCLIP_BOUND_CERTAIN = 0, SCLIP_BOUND_ESTIMATED = 1 };
+
+/* rows x cols entries, row-major; row_stride in entries, 0 means packed. */
+typedef struct sclip_matrix {
+  void* data;
+  int32_t type; /* SCLIP_FLOAT32 … */
+  int64_t rows;
+  int64_t cols;
+  int64_t row_stride;
+} sclip_matrix;
+
+/* ClipOptions of options.h, field by field. */
+typedef struct sclip_clip_options {
+  uint64_t struct_size;
+  int32_t method;
+  int64_t rank; /* 0: not fixed */
+  int64_t oversampling;
+  int32_t power_passes;
+  double tolerance;
+  int32_t max_passes;
+  int64_t max_columns;
+  int32_t exhausted;
+  int32_t observe_only; /* 0 or 1, as all flags here */
+  int32_t measure_time;
+  uint64_t seed;
+} sclip_clip_options;
+
+/* ThresholdOptions of threshold.h, field by field. */
+typedef struct sclip_threshold_options {
+  uint64_t struct_size;
+  int32_t kind;
+  double tau;
+  double decay;
+  double quantile;
+  int64_t window;
+  int32_t first_step;
+  int32_t interpolation;
+  double slack;
+  double floor;
+  double cap;
+  int64_t warmup_steps;
+  int32_t observe_zeros;
+} sclip_threshold_options;
+
+/* Rule of rules.h: the first whose pattern and number of axes match a parameter applies. */
+typedef struct sclip_rule {
+  uint64_t struct_size;
+  const char* name_pattern; /* glob: * and ? */
+  int32_t min_dims;
+  int32_t max_dims;
+  int32_t treatment;
+  int32_t batch_axes;
+  int32_t row_axes;
+  const sclip_threshold_options* threshold; /* NULL: the clipper's */
+  const sclip_clip_options* clip;           /* NULL: the clipper's */
+  const char* label;                        /* NULL: none */
+} sclip_rule;
+
+/* A pool of the host's. run() calls task(task_context, 0) … task(task_context, count - 1), each once, on any threads,
+ * and returns when all are done. It is called only during a step of the clipper and must not let exceptions escape. */
+typedef struct sclip_executor {
+  void* context;
+  int32_t concurrency; /* how many tasks run at once, >= 1 */
+  void (*run)(void* context, int64_t count, void (*task)(void* task_context, int64_t i), void* task_context);
+} sclip_executor;
+
+typedef struct sclip_clipper_options {
+  uint64_t struct_size;
+  sclip_threshold_options threshold;
+  sclip_clip_options clip;
+  const char* const* skip_patterns; /* globs of parameters to leave alone: tried first … */
+  int64_t skip_pattern_count;
+  const sclip_rule* rules; /* … then these, then the default rules */
+  int64_t rule_count;
+  int32_t on_nonfinite;
+  int32_t observe_only;
+  int32_t threads;         /* of the clipper's own pool, the caller included; 0: one per hardware thread */
+  sclip_executor executor; /* executor.run == NULL: the clipper's own pool */
+} sclip_clipper_options;
+
+typedef struct sclip_parameter {
+  const char* name;
+  const int64_t* shape;
+  int64_t dims; /* 0: a scalar, shape may be NULL */
+} sclip_parameter;
+
+/* data == NULL: no gradient in this step. The matrices of a batch follow each other at rows * row_stride. */
+typedef struct sclip_gradient {
+  void* data;
+  int32_t type;
+  int64_t row_stride; /* 0: packed */
+} sclip_gradient;
+
+/* ClipReport of report.h. */
+typedef struct sclip_clip_report {
+  int32_t status;
+  int32_t method;
+  double tau;
+  double sigma_max;
+  int64_t clipped;
+  double norm_before;
+  double norm_after;
+  double removed_energy;
+  double sigma_bound;
+  int32_t bound_kind;
+  double error_estimate;
+  int32_t passes;
+  int64_t columns;
+  double seconds[3]; /* pass, factor, update; only with measure_time */
+} sclip_clip_report;
+
+typedef struct sclip_layer_report {
+  const char* name;
+  int64_t rows;
+  int64_t cols;
+  int32_t treatment;
+  const char* rule;
+  int32_t has_gradient;
+  int64_t steps;
+  int64_t steps_clipped;
+  sclip_clip_report clip; /* of the latest step */
+} sclip_layer_report;
+
+typedef struct sclip_step_report {
+  int64_t step;
+  double norm_before;
+  double norm_after;
+  int64_t layers_clipped;
+  int64_t layers_not_finite;
+  int64_t layers_rank_exhausted;
+  int32_t left_all;
+} sclip_step_report;
+
+typedef struct sclip_clipper sclip_clipper;
+
+/* Static strings; never fail; any thread. */
+SCLIP_API const char* sclip_version(void);
+SCLIP_API const char* sclip_simd_target(void);
+SCLIP_API const char* sclip_clip_status_name(int32_t clip_status); /* "ok", "not_finite", … */
+SCLIP_API const char* sclip_method_name(int32_t method);
+SCLIP_API const char* sclip_treatment_name(int32_t treatment);
+
+/* Text of the calling thread's latest failure, "" before the first; valid until that thread's next failure. */
+SCLIP_API const char* sclip_last_error(void);
+
+/* Defaults, struct_size included. NULL is ignored. */
+SCLIP_API void sclip_clip_options_init(sclip_clip_options* options);
+SCLIP_API void sclip_threshold_options_init(sclip_threshold_options* options);
+SCLIP_API void sclip_rule_init(sclip_rule* rule);
+SCLIP_API void sclip_clipper_options_init(sclip_clipper_options* options);
+
+/* Clamps the singular values of G at tau >= 0 in place, on the calling thread. Stateless; any threads at once on
+ * different matrices. options NULL: defaults. report NULL: not wanted. */
+SCLIP_API sclip_status sclip_clip_matrix(const sclip_matrix* G, double tau, const sclip_clip_options* options,
+                                         sclip_clip_report* report);
+/* G *= min(1, max_norm / ||G||_F). As above. */
+SCLIP_API sclip_status sclip_clip_norm(const sclip_matrix* G, double max_norm, sclip_clip_report* report);
+
+/* *clipper is the caller's to destroy; NULL after a failure. options NULL: defaults. */
+SCLIP_API sclip_status sclip_clipper_create(const sclip_parameter* parameters, int64_t parameter_count,
+                                            const sclip_clipper_options* options, sclip_clipper** clipper);
+/* Ends its threads. NULL is fine. */
+SCLIP_API void sclip_clipper_destroy(sclip_clipper* clipper);
+
+/* gradients[i] belongs to parameters[i]; clipped in place. report NULL: not wanted. */
+SCLIP_API sclip_status sclip_clipper_step(sclip_clipper* clipper, const sclip_gradient* gradients,
+                                          int64_t gradient_count, sclip_step_report* report);
+
+/* A layer is one matrix of one parameter, in the order of the parameters. 0 for NULL. */
+SCLIP_API int64_t sclip_clipper_layer_count(const sclip_clipper* clipper);
+SCLIP_API int64_t sclip_clipper_steps(const sclip_clipper* clipper);
+SCLIP_API int64_t sclip_clipper_workspace_bytes(const sclip_clipper* clipper);
+SCLIP_API sclip_status sclip_clipper_layer_report(const sclip_clipper* clipper, int64_t layer,
+                                                  sclip_layer_report* report);
+
+/* Atomic: an old file at `path` survives any failure. */
+SCLIP_API sclip_status sclip_clipper_save(const sclip_clipper* clipper, const char* path);
+/* Into a clipper of the same parameters; after a failure it is as it was. */
+SCLIP_API sclip_status sclip_clipper_load(sclip_clipper* clipper, const char* path);
+
+/* The same state as bytes, for a checkpoint of the host's. The size holds until the next step or load. */
+SCLIP_API int64_t sclip_clipper_serialized_size(const sclip_clipper* clipper);
+/* Fills buffer[0 … serialized_size); capacity below that is SCLIP_INVALID_ARGUMENT. */
+SCLIP_API sclip_status sclip_clipper_serialize(const sclip_clipper* clipper, void* buffer, int64_t capacity);
+SCLIP_API sclip_status sclip_clipper_deserialize(sclip_clipper* clipper, const void* bytes, int64_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SPECTRALCLIP_C_API_H */

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many named matrices, each with its own threshold and subspace, clipped in one step() over all of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "spectralclip/executor.h"
+#include "spectralclip/matrix.h"
+#include "spectralclip/options.h"
+#include "spectralclip/report.h"
+#include "spectralclip/rules.h"
+#include "spectralclip/threshold.h"
+
+namespace spectralclip {
+
+enum class OnNonFinite : std::uint8_t {
+  leave_layer = 0,  // the layer with NaN or Inf is left alone and named in the report; the others are clipped
+  leave_all = 1     // one more read first; if any layer is not finite nothing is touched at all
+};
+
+struct ClipperOptions {
+  ThresholdOptions threshold = {};
+  ClipOptions clip = {};
+  std::vector<Rule> rules = {};  // tried before default_rules()
+  OnNonFinite on_nonfinite = OnNonFinite::leave_layer;
+  bool observe_only = false;  // thresholds learn, reports are filled, no gradient is written
+};
+
+// One parameter's gradient in this step. data == nullptr: no gradient, the layer does not advance.
+// Row-major; row_stride 0 means packed. The matrices of a batch follow each other at rows * row_stride.
+struct Gradient {
+  void* data = nullptr;
+  ScalarType type = ScalarType::float32;
+  std::int64_t row_stride = 0;
+};
+
+// One matrix of one parameter; "name[3]" when a rule made several of it.
+struct LayerReport {
+  std::string name;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  Treatment treatment = Treatment::spectral;
+  std::string rule;         // label of the rule that applied
+  bool has_gradient = false;
+  std::int64_t steps = 0;          // gradients seen by this layer
+  std::int64_t steps_clipped = 0;  // … and how many of them were clipped
+  ClipReport clip;          // of the latest step
+};
+
+struct StepReport {
+  std::int64_t step = 0;       // 1 for the first
+  double norm_before = 0;      // total norm over all layers with a finite gradient, skipped ones included
+  double norm_after = 0;
+  std::int64_t layers_clipped = 0;
+  std::int64_t layers_not_finite = 0;
+  std::int64_t layers_rank_exhausted = 0;
+  bool left_all = false;       // OnNonFinite::leave_all found a non-finite layer: nothing was touched
+  std::span<const LayerReport> layers;  // valid until the next step
+};
+
+class Clipper {
+ public:
+  // Names must be unique after normalized_name(). Throws InvalidArgument on bad options or shapes.
+  explicit Clipper(std::vector<Parameter> parameters, ClipperOptions options = {});
+  ~Clipper();
+  Clipper(Clipper&&) noexcept;
+  Clipper& operator=(Clipper&&) noexcept;
+
+  // gradients[i] belongs to parameters[i]. After the first step nothing is allocated (a rank that grows excepted).
+  StepReport step(std::span<const Gradient> gradients, Executor& executor);
+  StepReport step(std::span<const Gradient> gradients);  // on a pool of our own, one thread per core
+
+  [[nodiscard]] std::span<const LayerReport> layers() const noexcept;
+  [[nodiscard]] std::int64_t steps() const noexcept;
+  [[nodiscard]] std::int64_t state_bytes() const noexcept;      // what a checkpoint holds
+  [[nodiscard]] std::int64_t workspace_bytes() const noexcept;  // scratch of all threads together
+
+  // Versioned, checksummed bytes; the file is written atomically (the old one survives any failure).
+  [[nodiscard]] std::vector<std::uint8_t> serialize() const;
+  void deserialize(std::span<const std::uint8_t> bytes);  // throws StateFileError, the clipper stays as it was
+  void save(const std::string& path) const;
+  void load(const std::string& path);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spectralclip

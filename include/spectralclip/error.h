@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Misuse throws; what can happen on valid input is a status in the report (report.h).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace spectralclip {
+
+// A call that could not be honoured: the message names the value and what was expected.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// An argument outside its range (tau < 0, rank 0, a row stride below the column count, a null pointer, …).
+class InvalidArgument : public Error {
+ public:
+  using Error::Error;
+};
+
+// A state file that cannot be read or written: damaged, foreign, of another model, or a disk that is full.
+class StateFileError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace spectralclip

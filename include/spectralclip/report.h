@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a clip did, returned and never printed. Sinks in telemetry.h turn reports into files.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "spectralclip/options.h"
+
+namespace spectralclip {
+
+enum class ClipStatus : std::uint8_t {
+  ok = 0,                   // clipped (or nothing to clip)
+  not_finite = 1,           // NaN or Inf in the gradient: left untouched, nothing observed
+  rank_exhausted = 2,       // clipped what the rank allows; something above tau may remain
+  factorization_failed = 3  // a dense factorisation did not converge: left untouched
+};
+[[nodiscard]] const char* to_string(ClipStatus status) noexcept;
+
+// How far the bound on what is left can be trusted.
+enum class BoundKind : std::uint8_t {
+  certain = 0,   // follows from the energy that was not captured; cannot fail beyond rounding
+  estimated = 1  // follows from random probes; fails with probability at most kEstimateFailure
+};
+[[nodiscard]] const char* to_string(BoundKind kind) noexcept;
+
+inline constexpr double kEstimateFailure = 1e-3;
+
+// Seconds per stage, filled only when ClipOptions::measure_time is set.
+enum class Stage : std::uint8_t { pass = 0, factor = 1, update = 2 };
+inline constexpr int kStageCount = 3;
+
+struct ClipReport {
+  ClipStatus status = ClipStatus::ok;
+  Method method = Method::tracked;         // the method that did the work (what `automatic` or a fallback chose)
+  double tau = 0;                          // threshold used; infinity when nothing was to be clipped
+  double sigma_max = 0;                    // largest singular value found before clipping
+  std::int64_t clipped = 0;                // singular values lowered to tau
+  double norm_before = 0;                  // Frobenius norms
+  double norm_after = 0;
+  double removed_energy = 0;               // 1 - norm_after^2 / norm_before^2, in [0, 1]
+  double sigma_bound = 0;                  // nothing left is larger than this …
+  BoundKind bound_kind = BoundKind::certain;  // … said with this confidence
+  double error_estimate = 0;               // relative error of the removed part, as the residual tells
+  int passes = 0;                          // reads of the whole matrix, the update not counted
+  std::int64_t columns = 0;                // width of the subspace used (0 for dense methods)
+  std::array<double, kStageCount> seconds{};
+
+  [[nodiscard]] bool written() const noexcept { return clipped > 0 && status != ClipStatus::not_finite; }
+};
+
+}  // namespace spectralclip

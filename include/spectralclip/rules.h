@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parameters are clipped, how, and as which matrices: data, in order, first match wins, visible per layer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spectralclip/options.h"
+#include "spectralclip/threshold.h"
+
+namespace spectralclip {
+
+enum class Treatment : std::uint8_t {
+  spectral = 0,  // clamp singular values
+  norm = 1,      // clamp the Frobenius norm (what C_tau does to a vector)
+  skip = 2       // leave alone
+};
+[[nodiscard]] const char* to_string(Treatment treatment) noexcept;
+
+// A parameter as the model knows it: a name and a shape, row-major.
+struct Parameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+struct Rule {
+  std::string name_pattern = "*";  // glob over the whole name: * any run of characters, ? one character
+  int min_dims = 0;                // matches parameters with min_dims <= shape.size() <= max_dims
+  int max_dims = 1 << 20;
+  Treatment treatment = Treatment::spectral;
+  // How a tensor becomes matrices: the first `batch_axes` axes count matrices, the next `row_axes` axes are rows, the
+  // rest columns. (o, i, kh, kw) with (0, 1): o x (i kh kw). (e, m, n) with (1, 1): e matrices of m x n.
+  int batch_axes = 0;
+  int row_axes = 1;
+  std::optional<ThresholdOptions> threshold = {};  // instead of the clipper's own
+  std::optional<ClipOptions> clip = {};
+  std::string label = {};  // shown per layer: why this rule
+};
+
+// Skips embeddings and heads by the names the published clipper skips (LayerNorms inside embeddings excepted),
+// clips vectors by norm and everything else as (out, rest).
+[[nodiscard]] std::vector<Rule> default_rules();
+
+[[nodiscard]] bool glob_match(std::string_view pattern, std::string_view text) noexcept;
+
+// A parameter after its rule: `count` matrices of rows x cols, packed one after another.
+struct Matricized {
+  std::int64_t count = 1;
+  std::int64_t rows = 1;
+  std::int64_t cols = 1;
+};
+
+// The first rule that matches; throws InvalidArgument naming the parameter when none does.
+[[nodiscard]] const Rule& find_rule(const std::vector<Rule>& rules, const Parameter& parameter);
+[[nodiscard]] Matricized matricize(const Rule& rule, const Parameter& parameter);
+
+// Drops wrapper prefixes ("module.", "_orig_mod.", "_fsdp_wrapped_module.") anywhere in a name.
+[[nodiscard]] std::string normalized_name(std::string_view name);
+
+}  // namespace spectralclip
