@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/fused_pass.h"
+
+#include "kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/fused_pass.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/tile_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spectralclip::kernels::HWY_NAMESPACE {
+
+// Zt[c] += sum_r W[r][c] G[r] over [0, n): R rows and C columns, R*C broadcasts held in registers.
+// kAhead: meanwhile ask for the same place `ahead` entries further on, in the block of rows that comes next.
+template <class T, int R, int C, bool kAhead>
+HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT W, int64_t k, int64_t n,
+                          T* HWY_RESTRICT Zt, int64_t ldz, int64_t ahead) {
+  const Tag<T> d;
+  const int64_t N = static_cast<int64_t>(hn::Lanes(d));
+  Vector<T> w[R][C];
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) w[r][c] = hn::Set(d, W[r * k + c]);
+  }
+  int64_t j = 0;
+  for (; j + N <= n; j += N) {
+    Vector<T> z[C];
+    for (int c = 0; c < C; ++c) z[c] = hn::Load(d, Zt + c * ldz + j);
+    for (int r = 0; r < R; ++r) {
+      const auto g = pinned<T>(hn::LoadU(d, G + r * stride + j));
+      if constexpr (kAhead) __builtin_prefetch(G + r * stride + j + ahead, 0, 2);
+      for (int c = 0; c < C; ++c) z[c] = hn::MulAdd(g, w[r][c], z[c]);
+    }
+    for (int c = 0; c < C; ++c) hn::Store(z[c], d, Zt + c * ldz + j);
+  }
+  if (j < n) {
+    const auto mask = hn::FirstN(d, static_cast<size_t>(n - j));
+    for (int r = 0; r < R; ++r) {
+      const auto g = hn::MaskedLoad(mask, d, G + r * stride + j);
+      for (int c = 0; c < C; ++c) {
+        T* z = Zt + c * ldz + j;
+        hn::Store(hn::MulAdd(g, w[r][c], hn::Load(d, z)), d, z);
+      }
+    }
+  }
+}
+
+// Zt += (G_block^T W)^T, tile by tile: four rows of G and the tile of Zt stay in L1 while the columns go by.
+template <class T>
+HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int64_t rows, const T* W) {
+  const int64_t ldz = padded(pass.cols);
+  const int64_t ahead = rows * pass.stride;
+  const int64_t tile = tile_entries<T>(pass.k);
+  for (int64_t j = 0; j < pass.cols; j += tile) {
+    const int64_t n = std::min(tile, pass.cols - j);
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4) {
+      const T* g = G + i * pass.stride + j;
+      axpy_tile<T, 4, 2, true>(g, pass.stride, W + i * pass.k, pass.k, n, pass.Zt + j, ldz, ahead);
+      for (int64_t c = 2; c < pass.k; c += 2) {
+        axpy_tile<T, 4, 2, false>(g, pass.stride, W + i * pass.k + c, pass.k, n, pass.Zt + c * ldz + j, ldz, ahead);
+      }
+    }
+    for (; i < rows; ++i) {
+      const T* g = G + i * pass.stride + j;
+      for (int64_t c = 0; c < pass.k; c += 2) {
+        axpy_tile<T, 1, 2, false>(g, pass.stride, W + i * pass.k + c, pass.k, n, pass.Zt + c * ldz + j, ldz, ahead);
+      }
+    }
+  }
+}
+
+// S += W^T W in double; both triangles, so that the inner loop is a plain vector update.
+template <class T>
+HWY_INLINE void add_small_gram(const T* W, int64_t rows, int64_t k, double* S) {
+  const hn::CappedTag<double, 2> d;  // k is even
+  const int64_t N = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN double row[512];
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < k; ++c) row[c] = static_cast<double>(W[i * k + c]);
+    for (int64_t a = 0; a < k; ++a) {
+      const auto w = hn::Set(d, row[a]);
+      for (int64_t b = 0; b < k; b += N) {
+        hn::StoreU(hn::MulAdd(w, hn::LoadU(d, row + b), hn::LoadU(d, S + a * k + b)), d, S + a * k + b);
+      }
+    }
+  }
+}
+
+template <class T>
+HWY_INLINE double run_pass(const FusedPass<T>& pass) {
+  const int64_t block = block_rows(pass.cols * static_cast<int64_t>(sizeof(T)));
+  T* W = pass.scratch;
+  T* partial = W + padded(block * pass.k);
+  double norm_squared = 0;
+  for (int64_t i = 0; i < pass.rows; i += block) {
+    const int64_t rows = std::min(block, pass.rows - i);
+    const T* G = pass.G + i * pass.stride;
+    norm_squared += block_times_columns<T, true>(G, rows, pass.cols, pass.stride, pass.Vt, padded(pass.cols), pass.k, W,
+                                                 partial);
+    add_small_gram(W, rows, pass.k, pass.S);
+    add_transposed_product(pass, G, rows, W);
+  }
+  return norm_squared;
+}
+
+double run_pass_f32(const FusedPass<float>& pass) { return run_pass(pass); }
+double run_pass_f64(const FusedPass<double>& pass) { return run_pass(pass); }
+
+}  // namespace spectralclip::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spectralclip::kernels {
+
+HWY_EXPORT(run_pass_f32);
+HWY_EXPORT(run_pass_f64);
+
+double fused_pass(const FusedPass<float>& pass) { return HWY_DYNAMIC_DISPATCH(run_pass_f32)(pass); }
+double fused_pass(const FusedPass<double>& pass) { return HWY_DYNAMIC_DISPATCH(run_pass_f64)(pass); }
+
+// W of the largest block (32 rows) and one vector of at most 64 bytes per entry of it.
+template <class T>
+int64_t fused_pass_scratch(int64_t k) noexcept {
+  constexpr int64_t kMaxVectorBytes = 64;
+  return padded(32 * k) + 32 * k * (kMaxVectorBytes / static_cast<int64_t>(sizeof(T)));
+}
+template int64_t fused_pass_scratch<float>(int64_t) noexcept;
+template int64_t fused_pass_scratch<double>(int64_t) noexcept;
+
+}  // namespace spectralclip::kernels
+#endif

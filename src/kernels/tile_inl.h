@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner products shared by the fused pass and the update: a few rows of G times a few columns of V, vectors along
+// the row. Compiled once per instruction set; include only from kernels that go through foreach_target.h.
+#if defined(SPECTRALCLIP_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SPECTRALCLIP_TILE_INL_H_
+#undef SPECTRALCLIP_TILE_INL_H_
+#else
+#define SPECTRALCLIP_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spectralclip::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Tag = hn::ScalableTag<T>;
+template <class T>
+using Vector = hn::Vec<Tag<T>>;
+
+// Loads once and keeps the value in a register: GCC otherwise repeats the load as a memory operand of every
+// multiply-add that uses it, and two loads a cycle are then the limit instead of two multiply-adds.
+template <class T>
+HWY_INLINE Vector<T> pinned(Vector<T> v) {
+#if HWY_ARCH_X86_64 && HWY_COMPILER_GCC_ACTUAL && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  __asm__("" : "+x"(v.raw));
+#endif
+  return v;
+}
+
+// Entries of a row handled together, so that the tile of k columns of V (or Z), 16 KiB, stays in a 32 KiB L1.
+template <class T>
+HWY_INLINE int64_t tile_entries(int64_t k) {
+  const int64_t entries = (int64_t{16} << 10) / static_cast<int64_t>(sizeof(T)) / std::max<int64_t>(k, 1);
+  return std::clamp<int64_t>(entries / 64 * 64, 64, 1024);
+}
+
+// partial[r][c] += sum_j G[r][j] V[c][j] over [0, n), lane by lane; squares += G^2 when kNorm.
+// R rows and C columns: R*C accumulators hide the latency of the multiply-add, R + C loads feed R*C of them.
+template <class T, int R, int C, bool kNorm>
+HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT Vt, int64_t ldv, int64_t n,
+                         T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares) {
+  const Tag<T> d;
+  const int64_t N = static_cast<int64_t>(hn::Lanes(d));
+  Vector<T> sum[R][C];
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) sum[r][c] = hn::Load(d, partial + r * ldp + c * N);
+  }
+  Vector<T> square[R];
+  for (int r = 0; r < R; ++r) square[r] = hn::Zero(d);
+  int64_t j = 0;
+  for (; j + N <= n; j += N) {
+    Vector<T> g[R];
+    for (int r = 0; r < R; ++r) g[r] = pinned<T>(hn::LoadU(d, G + r * stride + j));
+    for (int c = 0; c < C; ++c) {
+      const auto v = pinned<T>(hn::Load(d, Vt + c * ldv + j));
+      for (int r = 0; r < R; ++r) sum[r][c] = hn::MulAdd(g[r], v, sum[r][c]);
+    }
+    if constexpr (kNorm) {
+      for (int r = 0; r < R; ++r) square[r] = hn::MulAdd(g[r], g[r], square[r]);
+    }
+  }
+  if (j < n) {  // the end of a row: V is padded with zeros, G is not
+    const auto mask = hn::FirstN(d, static_cast<size_t>(n - j));
+    for (int r = 0; r < R; ++r) {
+      const auto g = hn::MaskedLoad(mask, d, G + r * stride + j);
+      for (int c = 0; c < C; ++c) sum[r][c] = hn::MulAdd(g, hn::Load(d, Vt + c * ldv + j), sum[r][c]);
+      if constexpr (kNorm) square[r] = hn::MulAdd(g, g, square[r]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) hn::Store(sum[r][c], d, partial + r * ldp + c * N);
+    if constexpr (kNorm) *squares = hn::Add(*squares, square[r]);
+  }
+}
+
+// All k columns for R rows of one tile.
+template <class T, int R, bool kNorm>
+HWY_INLINE void dot_columns(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT Vt, int64_t ldv, int64_t k,
+                            int64_t n, T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares) {
+  const int64_t N = static_cast<int64_t>(hn::Lanes(Tag<T>()));
+  int64_t c = 0;
+  bool norm = kNorm;
+  for (; c + 4 <= k; c += 4, norm = false) {
+    if (norm) {
+      dot_tile<T, R, 4, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+    } else {
+      dot_tile<T, R, 4, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+    }
+  }
+  for (; c + 2 <= k; c += 2, norm = false) {
+    if (norm) {
+      dot_tile<T, R, 2, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+    } else {
+      dot_tile<T, R, 2, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+    }
+  }
+  for (; c < k; ++c, norm = false) {
+    if (norm) {
+      dot_tile<T, R, 1, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+    } else {
+      dot_tile<T, R, 1, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+    }
+  }
+}
+
+// Sum of a vector's lanes in double, in a fixed order.
+template <class T>
+HWY_INLINE double sum_lanes(Vector<T> v) {
+  const Tag<T> d;
+  HWY_ALIGN T lanes[hn::MaxLanes(Tag<T>())];
+  hn::Store(v, d, lanes);
+  double sum = 0;
+  for (size_t i = 0; i < hn::Lanes(d); ++i) sum += static_cast<double>(lanes[i]);
+  return sum;
+}
+
+// W = G V for a block of rows: W is rows x k, packed. Returns ||block||_F^2 when kNorm.
+// partial: rows * k vectors, kept in memory between tiles.
+template <class T, bool kNorm>
+HWY_INLINE double block_times_columns(const T* G, int64_t rows, int64_t cols, int64_t stride, const T* Vt, int64_t ldv,
+                                      int64_t k, T* W, T* partial) {
+  const Tag<T> d;
+  const int64_t N = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t ldp = k * N;
+  std::fill(partial, partial + rows * ldp, T{0});
+  double norm_squared = 0;
+  const int64_t tile = tile_entries<T>(k);
+  for (int64_t j = 0; j < cols; j += tile) {
+    const int64_t n = std::min(tile, cols - j);
+    int64_t i = 0;
+    for (; i + 2 <= rows; i += 2) {
+      Vector<T> squares = hn::Zero(d);
+      dot_columns<T, 2, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares);
+      if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
+    }
+    for (; i < rows; ++i) {
+      Vector<T> squares = hn::Zero(d);
+      dot_columns<T, 1, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares);
+      if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
+    }
+  }
+  for (int64_t i = 0; i < rows * k; ++i) W[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, partial + i * N)));
+  return norm_squared;
+}
+
+}  // namespace spectralclip::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // SPECTRALCLIP_TILE_INL_H_
