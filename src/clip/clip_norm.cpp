@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Norm clipping: what C_tau does to a vector, and the yardstick of the benchmarks.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "clip/dead_band.h"
+#include "clip/entries.h"
+#include "clip/scale_to_norm.h"
+#include "require.h"
+#include "spectralclip/clip.h"
+
+namespace spectralclip {
+
+ClipReport scale_to_norm(const AnyMatrix& G, double max_norm, bool write, Executor& executor) {
+  ClipReport report;
+  report.tau = max_norm;
+  report.passes = 1;
+  const double norm = std::sqrt(sum_of_squares(G, executor));
+  report.sigma_max = report.norm_before = report.norm_after = report.sigma_bound = norm;
+  if (!std::isfinite(norm)) {
+    report.status = ClipStatus::not_finite;
+    return report;
+  }
+  if (norm <= max_norm * (1 + dead_band(G.type))) return report;
+  report.clipped = 1;
+  report.norm_after = max_norm;
+  report.sigma_bound = max_norm * (1 + storage_epsilon(G.type));
+  report.removed_energy = 1 - (max_norm / norm) * (max_norm / norm);
+  if (write) scale_entries(G, max_norm / norm, executor);
+  return report;
+}
+
+ClipReport clip_norm(const AnyMatrix& G, double max_norm, Executor& executor) {
+  validate(G);
+  SPECTRALCLIP_REQUIRE(max_norm >= 0, "max_norm = ", max_norm, " is not a number >= 0");
+  return scale_to_norm(G, max_norm, true, executor);
+}
+
+double frobenius_norm(const AnyMatrix& G, Executor& executor) {
+  validate(G);
+  return std::sqrt(sum_of_squares(G, executor));
+}
+
+}  // namespace spectralclip
