@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that are either the old ones or the new ones, whole, whatever happens in between (POSIX). Errors are
+// StateFileError with the path and the system's reason.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace spectralclip {
+
+// Temporary file in the same directory, write, fsync, rename, fsync of the directory. On failure the temporary file is
+// removed and an old file at `path` survives. Only a regular file is replaced: a device or directory is refused.
+void write_file_atomically(const std::string& path, std::span<const std::uint8_t> bytes);
+
+[[nodiscard]] std::vector<std::uint8_t> read_file(const std::string& path);
+
+// All bytes, over short writes and interruptions; 0 or the errno of the write that failed.
+[[nodiscard]] int write_fully(int descriptor, std::span<const std::uint8_t> bytes) noexcept;
+
+}  // namespace spectralclip

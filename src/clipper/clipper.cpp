@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The step over all layers: check everything, then clip each layer, then add up. One step at a time: a Clipper is not
+// to be shared by threads without a lock, its executor brings the threads.
+#include "spectralclip/clipper.h"
+
+#include <atomic>
+#include <cmath>
+
+#include "clipper/atomic_file.h"
+#include "clipper/checkpoint.h"
+#include "clipper/layer.h"
+#include "clipper/schedule.h"
+#include "require.h"
+
+namespace spectralclip {
+namespace {
+
+std::vector<std::int64_t> entries_of(const std::vector<LayerReport>& reports) {
+  std::vector<std::int64_t> entries;
+  for (const LayerReport& report : reports) entries.push_back(report.rows * report.cols);
+  return entries;
+}
+
+// In layer order and in double: the sums do not depend on who clipped what when.
+StepReport summary_of(std::span<const LayerReport> layers) {
+  StepReport step;
+  double before = 0;
+  double after = 0;
+  for (const LayerReport& layer : layers) {
+    if (!layer.has_gradient) continue;
+    const ClipReport& clip = layer.clip;
+    if (clip.status == ClipStatus::not_finite) {
+      ++step.layers_not_finite;
+      continue;
+    }
+    before += clip.norm_before * clip.norm_before;
+    after += clip.norm_after * clip.norm_after;
+    if (clip.clipped > 0) ++step.layers_clipped;
+    if (clip.status == ClipStatus::rank_exhausted) ++step.layers_rank_exhausted;
+  }
+  step.norm_before = std::sqrt(before);
+  step.norm_after = std::sqrt(after);
+  step.layers = layers;
+  return step;
+}
+
+}  // namespace
+
+struct Clipper::Impl {
+  Impl(const std::vector<Parameter>& parameters, const ClipperOptions& options)
+      : parameter_count(parameters.size()),
+        on_nonfinite(options.on_nonfinite),
+        set(make_layers(parameters, options)),
+        schedule(entries_of(set.reports)) {}
+
+  std::size_t parameter_count;
+  OnNonFinite on_nonfinite;
+  LayerSet set;
+  Schedule schedule;
+  WorkspacePool workspaces;
+  std::unique_ptr<ThreadPool> own_pool;
+  std::int64_t steps = 0;
+
+  void check(std::span<const Gradient> gradients) const {
+    SPECTRALCLIP_REQUIRE(gradients.size() == parameter_count, gradients.size(), " gradients were given for ",
+                         parameter_count, " parameters");
+    for (std::size_t i = 0; i < set.layers.size(); ++i) {
+      const Gradient& gradient = gradients[set.layers[i].parameter];
+      if (gradient.data != nullptr) require_usable(gradient, set.layers[i], set.reports[i]);
+    }
+  }
+
+  // work(i, G, workspace, executor) for each layer that has a gradient.
+  template <class Work>
+  void for_each_gradient(std::span<const Gradient> gradients, Executor& executor, const Work& work) {
+    for_each_layer(schedule, workspaces, executor, [&](std::size_t i, Workspace& workspace, Executor& inside) {
+      const Layer& layer = set.layers[i];
+      const Gradient& gradient = gradients[layer.parameter];
+      if (gradient.data != nullptr) work(i, matrix_of(gradient, layer, set.reports[i]), workspace, inside);
+    });
+  }
+
+  bool all_finite(std::span<const Gradient> gradients, Executor& executor) {
+    std::atomic<bool> finite = true;
+    for_each_gradient(gradients, executor, [&](std::size_t i, const AnyMatrix& G, Workspace&, Executor& inside) {
+      if (!measure_layer(set.reports[i], G, inside)) finite = false;
+    });
+    return finite;
+  }
+
+  void clip_all(std::span<const Gradient> gradients, Executor& executor) {
+    for_each_gradient(gradients, executor,
+                      [&](std::size_t i, const AnyMatrix& G, Workspace& workspace, Executor& inside) {
+                        clip_layer(set.layers[i], set.reports[i], G, workspace, inside);
+                      });
+    workspaces.level();
+  }
+
+  void forget_latest_reports() noexcept {
+    for (LayerReport& report : set.reports) {
+      report.has_gradient = false;
+      report.clip = {};
+    }
+  }
+};
+
+Clipper::Clipper(std::vector<Parameter> parameters, ClipperOptions options)
+    : impl_(std::make_unique<Impl>(parameters, options)) {}
+Clipper::~Clipper() = default;
+Clipper::Clipper(Clipper&&) noexcept = default;
+Clipper& Clipper::operator=(Clipper&&) noexcept = default;
+
+StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor) {
+  impl_->check(gradients);
+  impl_->forget_latest_reports();
+  impl_->workspaces.provide(executor.concurrency());
+  const bool leave_all =
+      impl_->on_nonfinite == OnNonFinite::leave_all && !impl_->all_finite(gradients, executor);
+  if (!leave_all) impl_->clip_all(gradients, executor);
+  StepReport report = summary_of(impl_->set.reports);
+  report.step = ++impl_->steps;
+  report.left_all = leave_all;
+  return report;
+}
+
+StepReport Clipper::step(std::span<const Gradient> gradients) {
+  if (!impl_->own_pool) impl_->own_pool = std::make_unique<ThreadPool>();
+  return step(gradients, *impl_->own_pool);
+}
+
+std::span<const LayerReport> Clipper::layers() const noexcept { return impl_->set.reports; }
+std::int64_t Clipper::steps() const noexcept { return impl_->steps; }
+std::int64_t Clipper::state_bytes() const noexcept { return checkpoint_bytes(impl_->set); }
+std::int64_t Clipper::workspace_bytes() const noexcept { return impl_->workspaces.bytes(); }
+
+std::vector<std::uint8_t> Clipper::serialize() const { return encode_checkpoint(impl_->steps, impl_->set); }
+
+void Clipper::deserialize(std::span<const std::uint8_t> bytes) {
+  Checkpoint checkpoint = decode_checkpoint(bytes, impl_->set);  // may throw; below nothing does
+  for (std::size_t i = 0; i < checkpoint.layers.size(); ++i) {
+    LayerState& state = checkpoint.layers[i];
+    impl_->set.layers[i].threshold_state = std::move(state.threshold);
+    impl_->set.layers[i].subspace = std::move(state.subspace);
+    impl_->set.reports[i].steps = state.steps;
+    impl_->set.reports[i].steps_clipped = state.steps_clipped;
+  }
+  impl_->steps = checkpoint.steps;
+  impl_->forget_latest_reports();
+}
+
+void Clipper::save(const std::string& path) const { write_file_atomically(path, serialize()); }
+
+void Clipper::load(const std::string& path) {
+  const std::vector<std::uint8_t> bytes = read_file(path);
+  try {
+    deserialize(bytes);
+  } catch (const StateFileError& error) {
+    throw StateFileError(path + ": " + error.what());
+  }
+}
+
+}  // namespace spectralclip

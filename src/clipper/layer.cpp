@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "clipper/layer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
+
+#include "clip/clip_one.h"
+#include "random/name_hash.h"
+#include "require.h"
+#include "spectralclip/clip.h"
+
+namespace spectralclip {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Layer names are checkpoint keys. "a" as a batch and a parameter called "a[0]" would share one.
+void require_unique(std::unordered_set<std::string>& names, const std::string& name) {
+  SPECTRALCLIP_REQUIRE(names.insert(name).second, "two parameters are called \"", name,
+                       "\" (after wrapper prefixes were dropped)");
+}
+
+ClipOptions options_for(const Rule& rule, const ClipperOptions& options, const Matricized& shape) {
+  ClipOptions clip = rule.clip.value_or(options.clip);
+  if (clip.rank) clip.rank = std::min(*clip.rank, std::min(shape.rows, shape.cols));
+  clip.observe_only = clip.observe_only || options.observe_only;
+  return clip;
+}
+
+std::vector<Rule> validated_rules(const ClipperOptions& options) {
+  validate(options.threshold);
+  validate(options.clip);
+  SPECTRALCLIP_REQUIRE(options.on_nonfinite <= OnNonFinite::leave_all,
+                       "on_nonfinite = ", static_cast<int>(options.on_nonfinite),
+                       " is neither leave_layer (0) nor leave_all (1)");
+  for (const Rule& rule : options.rules) {
+    if (rule.threshold) validate(*rule.threshold);
+    if (rule.clip) validate(*rule.clip);
+  }
+  std::vector<Rule> rules = options.rules;
+  const std::vector<Rule> defaults = default_rules();
+  rules.insert(rules.end(), defaults.begin(), defaults.end());
+  return rules;
+}
+
+ClipReport measured(double tau, double norm) {
+  ClipReport report;
+  report.status = std::isfinite(norm) ? ClipStatus::ok : ClipStatus::not_finite;
+  report.tau = tau;
+  report.norm_before = report.norm_after = report.sigma_max = report.sigma_bound = norm;
+  report.passes = 1;
+  return report;
+}
+
+// What clip_norm would do, with nothing written.
+ClipReport observed_norm(const AnyMatrix& G, double tau, Executor& executor) {
+  ClipReport report = measured(tau, frobenius_norm(G, executor));
+  if (report.status != ClipStatus::ok || report.norm_before <= tau) return report;
+  const double share = tau / report.norm_before;
+  report.clipped = 1;
+  report.norm_after = report.sigma_bound = tau;
+  report.removed_energy = 1 - share * share;
+  return report;
+}
+
+ClipReport run_treatment(Layer& layer, const LayerReport& report, const AnyMatrix& G, Workspace& workspace,
+                         Executor& executor) {
+  if (report.treatment == Treatment::skip) return measured(kInfinity, frobenius_norm(G, executor));
+  const double tau = threshold(layer.threshold, layer.threshold_state);
+  if (report.treatment == Treatment::norm)
+    return layer.clip.observe_only ? observed_norm(G, tau, executor) : clip_norm(G, tau, executor);
+  const RandomStream stream{.seed = layer.clip.seed,
+                            .matrix_id = layer.matrix_id,
+                            .step = static_cast<std::uint64_t>(report.steps)};
+  return clip_one(G, tau, layer.clip, stream, layer.subspace, workspace, executor);
+}
+
+}  // namespace
+
+LayerSet make_layers(const std::vector<Parameter>& parameters, const ClipperOptions& options) {
+  const std::vector<Rule> rules = validated_rules(options);
+  LayerSet set;
+  std::unordered_set<std::string> parameter_names;
+  std::unordered_set<std::string> layer_names;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const Parameter parameter{normalized_name(parameters[p].name), parameters[p].shape};
+    require_unique(parameter_names, parameter.name);
+    const Rule& rule = find_rule(rules, parameters[p]);
+    const Matricized shape = matricize(rule, parameter);
+    for (std::int64_t index = 0; index < shape.count; ++index) {
+      LayerReport report;
+      report.name = shape.count == 1 ? parameter.name : detail::concat(parameter.name, "[", index, "]");
+      require_unique(layer_names, report.name);
+      report.rows = shape.rows;
+      report.cols = shape.cols;
+      report.treatment = rule.treatment;
+      report.rule = rule.label;
+      Layer layer;
+      layer.parameter = p;
+      layer.index = index;
+      layer.matrix_id = matrix_id_of(parameter.name, index);
+      layer.clip = options_for(rule, options, shape);
+      layer.threshold = rule.threshold.value_or(options.threshold);
+      layer.threshold_state = make_threshold_state(layer.threshold);
+      set.layers.push_back(std::move(layer));
+      set.reports.push_back(std::move(report));
+    }
+  }
+  return set;
+}
+
+void require_usable(const Gradient& gradient, const Layer& layer, const LayerReport& report) {
+  SPECTRALCLIP_REQUIRE(gradient.type <= ScalarType::float16, "layer \"", report.name, "\": scalar type ",
+                       static_cast<int>(gradient.type), " is none of float32, float64, bfloat16, float16");
+  const std::int64_t stride = gradient.row_stride == 0 ? report.cols : gradient.row_stride;
+  SPECTRALCLIP_REQUIRE(stride >= report.cols, "layer \"", report.name, "\": row_stride = ", gradient.row_stride,
+                       " is below its ", report.cols, " columns");
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / size_of(gradient.type) / stride / report.rows;
+  SPECTRALCLIP_REQUIRE(layer.index < most, "layer \"", report.name, "\": row_stride = ", gradient.row_stride,
+                       " reaches beyond the address space");
+}
+
+AnyMatrix matrix_of(const Gradient& gradient, const Layer& layer, const LayerReport& report) noexcept {
+  const std::int64_t stride = gradient.row_stride == 0 ? report.cols : gradient.row_stride;
+  const std::int64_t offset = layer.index * report.rows * stride * size_of(gradient.type);
+  return {static_cast<std::byte*>(gradient.data) + offset, gradient.type, report.rows, report.cols, stride};
+}
+
+void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace& workspace, Executor& executor) {
+  report.has_gradient = true;
+  report.clip = run_treatment(layer, report, G, workspace, executor);
+  const ClipStatus status = report.clip.status;
+  if (status == ClipStatus::not_finite || status == ClipStatus::factorization_failed) return;
+  if (report.treatment == Treatment::spectral) (void)observe(layer.threshold, layer.threshold_state, report.clip.sigma_max);
+  if (report.treatment == Treatment::norm) (void)observe(layer.threshold, layer.threshold_state, report.clip.norm_before);
+  ++report.steps;
+  if (report.clip.clipped > 0) ++report.steps_clipped;
+}
+
+bool measure_layer(LayerReport& report, const AnyMatrix& G, Executor& executor) {
+  report.has_gradient = true;
+  report.clip = measured(kInfinity, frobenius_norm(G, executor));
+  return report.clip.status == ClipStatus::ok;
+}
+
+}  // namespace spectralclip

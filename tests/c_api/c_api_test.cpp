@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface from the outside: the same results as C++, every misuse a status and a text, nothing thrown.
+#include "spectralclip/c_api.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "spectralclip/clip.h"
+#include "spectralclip/clipper.h"
+#include "spectralclip/error.h"
+#include "spectralclip/version.h"
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kRows = 12;
+constexpr int64_t kCols = 17;
+
+std::vector<float> make_gradient(int step) {
+  std::vector<float> gradient(kRows * kCols);
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    gradient[i] = static_cast<float>(std::sin(1.7 * static_cast<double>(i * i % 101) + step) * (step % 3 == 2 ? 9 : 1));
+  return gradient;
+}
+
+struct Handle {
+  sclip_clipper* clipper = nullptr;
+  ~Handle() { sclip_clipper_destroy(clipper); }
+};
+
+const int64_t kShape[2] = {kRows, kCols};
+const sclip_parameter kParameter = {"fc.weight", kShape, 2};
+
+sclip_clipper_options default_options() {
+  sclip_clipper_options options;
+  sclip_clipper_options_init(&options);
+  return options;
+}
+
+TEST(CApi, ReportsItsVersion) {
+  EXPECT_STREQ(sclip_version(), spectralclip::version());
+  EXPECT_STREQ(sclip_version(), "0.1.0");
+  EXPECT_STREQ(sclip_simd_target(), spectralclip::simd_target());
+  EXPECT_STREQ(sclip_clip_status_name(SCLIP_CLIP_NOT_FINITE), "not_finite");
+  EXPECT_STREQ(sclip_treatment_name(SCLIP_TREATMENT_SKIP), "skip");
+  EXPECT_STREQ(sclip_method_name(SCLIP_METHOD_AUTO), "auto");
+  EXPECT_NE(sclip_clip_status_name(-5), nullptr);
+  EXPECT_NE(sclip_treatment_name(99), nullptr);
+}
+
+TEST(CApi, ClipsAMatrixLikeCpp) {
+  auto gradient = make_gradient(2);
+  auto expected = gradient;
+  const sclip_matrix G = {gradient.data(), SCLIP_FLOAT32, kRows, kCols, 0};
+  sclip_clip_options options;
+  sclip_clip_options_init(&options);
+  options.method = SCLIP_METHOD_EXACT;
+  sclip_clip_report report;
+  ASSERT_EQ(sclip_clip_matrix(&G, 2.0, &options, &report), SCLIP_OK) << sclip_last_error();
+  spectralclip::ClipOptions exact;
+  exact.method = spectralclip::Method::exact;
+  const auto reference =
+      spectralclip::clip_singular_values(spectralclip::MatrixView<float>(expected.data(), kRows, kCols), 2.0, exact);
+  EXPECT_EQ(gradient, expected);
+  EXPECT_EQ(report.sigma_max, reference.sigma_max);
+  EXPECT_EQ(report.clipped, reference.clipped);
+  EXPECT_GT(report.clipped, 0);
+  EXPECT_EQ(report.tau, 2.0);
+  ASSERT_EQ(sclip_clip_norm(&G, 1.0, &report), SCLIP_OK);
+  EXPECT_EQ(report.norm_before,
+            spectralclip::frobenius_norm(spectralclip::MatrixView<float>(expected.data(), kRows, kCols)));
+  EXPECT_LT(gradient[0] * gradient[0], expected[0] * expected[0]);
+  EXPECT_EQ(sclip_clip_matrix(&G, 2.0, nullptr, nullptr), SCLIP_OK);
+}
+
+TEST(CApi, RefusesMisuseOfAMatrix) {
+  auto gradient = make_gradient(2);
+  const auto before = gradient;
+  const sclip_matrix G = {gradient.data(), SCLIP_FLOAT32, kRows, kCols, 0};
+  const auto refused = [&](const sclip_matrix* matrix, double tau, const sclip_clip_options* options) {
+    return sclip_clip_matrix(matrix, tau, options, nullptr) == SCLIP_INVALID_ARGUMENT &&
+           std::string(sclip_last_error()).size() > 5;
+  };
+  EXPECT_TRUE(refused(nullptr, 1, nullptr));
+  EXPECT_TRUE(refused(&G, -1, nullptr));
+  EXPECT_TRUE(refused(&G, kNaN, nullptr));
+  for (const sclip_matrix bad : {sclip_matrix{nullptr, SCLIP_FLOAT32, kRows, kCols, 0},
+                                 sclip_matrix{gradient.data(), 4, kRows, kCols, 0},
+                                 sclip_matrix{gradient.data(), -1, kRows, kCols, 0},
+                                 sclip_matrix{gradient.data(), SCLIP_FLOAT32, -1, kCols, 0},
+                                 sclip_matrix{gradient.data(), SCLIP_FLOAT32, 0, kCols, 0},
+                                 sclip_matrix{gradient.data(), SCLIP_FLOAT32, kRows, 0, 0},
+                                 sclip_matrix{gradient.data(), SCLIP_FLOAT32, kRows, kCols, kCols - 1}}) {
+    EXPECT_TRUE(refused(&bad, 1, nullptr));
+    EXPECT_EQ(sclip_clip_norm(&bad, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  }
+  sclip_clip_options options;
+  sclip_clip_options_init(&options);
+  options.method = 6;
+  EXPECT_TRUE(refused(&G, 1, &options));
+  EXPECT_NE(std::string(sclip_last_error()).find("method = 6"), std::string::npos) << sclip_last_error();
+  sclip_clip_options_init(&options);
+  options.rank = -3;
+  EXPECT_TRUE(refused(&G, 1, &options));
+  options.rank = kRows + 1;
+  EXPECT_TRUE(refused(&G, 1, &options));
+  options = {};
+  EXPECT_TRUE(refused(&G, 1, &options)) << "never initialised";
+  EXPECT_NE(std::string(sclip_last_error()).find("sclip_clip_options_init"), std::string::npos);
+  sclip_clip_options_init(nullptr);
+  EXPECT_EQ(gradient, before);
+}
+
+TEST(CApi, LastErrorBelongsToItsThread) {
+  ASSERT_EQ(sclip_clip_matrix(nullptr, 1, nullptr, nullptr), SCLIP_INVALID_ARGUMENT);
+  std::string other = "unset";
+  std::thread([&] { other = sclip_last_error(); }).join();
+  EXPECT_EQ(other, "");
+  EXPECT_STRNE(sclip_last_error(), "");
+}
+
+TEST(CApi, AClipperGivesTheBitsOfTheCppClipper) {
+  Handle handle;
+  sclip_clipper_options options = default_options();
+  options.threads = 2;
+  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, &options, &handle.clipper), SCLIP_OK) << sclip_last_error();
+  spectralclip::Clipper reference({{"fc.weight", {kRows, kCols}}});
+  for (int step = 0; step < 7; ++step) {
+    auto gradient = make_gradient(step);
+    auto expected = gradient;
+    const sclip_gradient view = {gradient.data(), SCLIP_FLOAT32, 0};
+    sclip_step_report report;
+    ASSERT_EQ(sclip_clipper_step(handle.clipper, &view, 1, &report), SCLIP_OK) << sclip_last_error();
+    const spectralclip::Gradient other{expected.data(), spectralclip::ScalarType::float32, 0};
+    const auto reference_report = reference.step({&other, 1}, spectralclip::serial_executor());
+    EXPECT_EQ(gradient, expected);
+    EXPECT_EQ(report.step, step + 1);
+    EXPECT_EQ(report.norm_after, reference_report.norm_after);
+    EXPECT_EQ(report.layers_clipped, reference_report.layers_clipped);
+  }
+  sclip_layer_report layer;
+  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 0, &layer), SCLIP_OK);
+  EXPECT_STREQ(layer.name, "fc.weight");
+  EXPECT_EQ(layer.rows, kRows);
+  EXPECT_EQ(layer.steps, 7);
+  EXPECT_EQ(layer.steps_clipped, reference.layers()[0].steps_clipped);
+  EXPECT_GT(layer.steps_clipped, 0);
+  EXPECT_EQ(layer.clip.tau, reference.layers()[0].clip.tau);
+  EXPECT_EQ(sclip_clipper_steps(handle.clipper), 7);
+  EXPECT_EQ(sclip_clipper_layer_count(handle.clipper), 1);
+  EXPECT_GT(sclip_clipper_workspace_bytes(handle.clipper), 0);
+}
+
+TEST(CApi, RulesAndSkipPatternsApply) {
+  const int64_t batch[3] = {2, 4, 5};
+  const sclip_parameter parameters[] = {kParameter, {"head.weight", kShape, 2}, {"experts", batch, 3}, {"scale", nullptr, 0}};
+  const char* const skip[] = {"head.*"};
+  sclip_threshold_options threshold;
+  sclip_threshold_options_init(&threshold);
+  threshold.kind = SCLIP_THRESHOLD_CONSTANT;
+  threshold.tau = 0.25;
+  sclip_rule rules[2];
+  sclip_rule_init(&rules[0]);
+  sclip_rule_init(&rules[1]);
+  rules[0].name_pattern = "experts";
+  rules[0].batch_axes = 1;
+  rules[0].threshold = &threshold;
+  rules[0].label = "by expert";
+  rules[1].name_pattern = "fc.*";
+  rules[1].treatment = SCLIP_TREATMENT_NORM;
+  sclip_clipper_options options = default_options();
+  options.skip_patterns = skip;
+  options.skip_pattern_count = 1;
+  options.rules = rules;
+  options.rule_count = 2;
+  Handle handle;
+  ASSERT_EQ(sclip_clipper_create(parameters, 4, &options, &handle.clipper), SCLIP_OK) << sclip_last_error();
+  ASSERT_EQ(sclip_clipper_layer_count(handle.clipper), 5);
+  auto gradient = make_gradient(0);
+  const sclip_gradient gradients[4] = {{}, {}, {gradient.data(), SCLIP_FLOAT32, 0}, {}};
+  ASSERT_EQ(sclip_clipper_step(handle.clipper, gradients, 4, nullptr), SCLIP_OK) << sclip_last_error();
+  const int32_t treatments[] = {SCLIP_TREATMENT_NORM, SCLIP_TREATMENT_SKIP, SCLIP_TREATMENT_SPECTRAL,
+                                SCLIP_TREATMENT_SPECTRAL, SCLIP_TREATMENT_NORM};
+  sclip_layer_report layer;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, i, &layer), SCLIP_OK);
+    EXPECT_EQ(layer.treatment, treatments[i]) << layer.name;
+    EXPECT_EQ(layer.has_gradient, i == 2 || i == 3);
+  }
+  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 3, &layer), SCLIP_OK);
+  EXPECT_STREQ(layer.name, "experts[1]");
+  EXPECT_STREQ(layer.rule, "by expert");
+  EXPECT_EQ(layer.clip.tau, 0.25);
+  EXPECT_GT(layer.clip.clipped, 0);
+}
+
+TEST(CApi, RefusesMisuseOfAClipper) {
+  auto* const untouched = reinterpret_cast<sclip_clipper*>(&errno);
+  const auto refused = [&](const sclip_parameter* parameters, int64_t count, const sclip_clipper_options* options) {
+    sclip_clipper* clipper = untouched;
+    const sclip_status status = sclip_clipper_create(parameters, count, options, &clipper);
+    return status == SCLIP_INVALID_ARGUMENT && clipper == nullptr && std::string(sclip_last_error()).size() > 5;
+  };
+  EXPECT_EQ(sclip_clipper_create(&kParameter, 1, nullptr, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_TRUE(refused(nullptr, 1, nullptr));
+  EXPECT_TRUE(refused(&kParameter, -1, nullptr));
+  for (const sclip_parameter bad : {sclip_parameter{nullptr, kShape, 2}, sclip_parameter{"a", nullptr, 2},
+                                    sclip_parameter{"a", kShape, -1}}) {
+    EXPECT_TRUE(refused(&bad, 1, nullptr));
+  }
+  const auto refused_with = [&](auto change) {
+    sclip_clipper_options options = default_options();
+    change(options);
+    return refused(&kParameter, 1, &options);
+  };
+  EXPECT_TRUE(refused_with([](auto& options) { options.struct_size = 0; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threshold.struct_size = 1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threshold.kind = 3; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threshold.first_step = -1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threshold.decay = kNaN; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.clip.exhausted = 2; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.on_nonfinite = 2; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.observe_only = 2; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threads = -1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.rule_count = 1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.skip_pattern_count = -1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.executor.run = [](void*, int64_t, auto, void*) {}; }));
+}
+
+TEST(CApi, RefusesMisuseOfAStep) {
+  Handle handle;
+  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, nullptr, &handle.clipper), SCLIP_OK);
+  auto gradient = make_gradient(0);
+  sclip_gradient view = {gradient.data(), SCLIP_FLOAT32, 0};
+  EXPECT_EQ(sclip_clipper_step(nullptr, &view, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, nullptr, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, &view, 2, nullptr), SCLIP_INVALID_ARGUMENT);
+  view.row_stride = kCols - 1;
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, &view, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(sclip_last_error()).find("fc.weight"), std::string::npos);
+  view = {gradient.data(), 17, 0};
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, &view, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  sclip_layer_report layer;
+  EXPECT_EQ(sclip_clipper_layer_report(handle.clipper, 1, &layer), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_layer_report(handle.clipper, -1, &layer), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_layer_report(handle.clipper, 0, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_layer_report(nullptr, 0, &layer), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_save(handle.clipper, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_load(nullptr, "x"), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_deserialize(handle.clipper, nullptr, 5), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_deserialize(handle.clipper, &view, -5), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_layer_count(nullptr), 0);
+  EXPECT_EQ(sclip_clipper_serialized_size(nullptr), 0);
+  EXPECT_EQ(sclip_clipper_steps(nullptr), 0);
+  sclip_clipper_destroy(nullptr);
+}
+
+TEST(CApi, StateRoundTripsThroughBytesAndFiles) {
+  Handle first;
+  Handle second;
+  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, nullptr, &first.clipper), SCLIP_OK);
+  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, nullptr, &second.clipper), SCLIP_OK);
+  for (int step = 0; step < 3; ++step) {
+    auto gradient = make_gradient(step);
+    const sclip_gradient view = {gradient.data(), SCLIP_FLOAT32, 0};
+    ASSERT_EQ(sclip_clipper_step(first.clipper, &view, 1, nullptr), SCLIP_OK);
+  }
+  const int64_t size = sclip_clipper_serialized_size(first.clipper);
+  std::vector<uint8_t> bytes(static_cast<std::size_t>(size));
+  EXPECT_EQ(sclip_clipper_serialize(first.clipper, bytes.data(), size - 1), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_serialize(first.clipper, nullptr, size), SCLIP_INVALID_ARGUMENT);
+  ASSERT_EQ(sclip_clipper_serialize(first.clipper, bytes.data(), size), SCLIP_OK);
+  EXPECT_EQ(sclip_clipper_deserialize(second.clipper, bytes.data(), size - 1), SCLIP_STATE_FILE_ERROR);
+  EXPECT_EQ(sclip_clipper_steps(second.clipper), 0);
+  ASSERT_EQ(sclip_clipper_deserialize(second.clipper, bytes.data(), size), SCLIP_OK) << sclip_last_error();
+  EXPECT_EQ(sclip_clipper_steps(second.clipper), 3);
+  const auto path = (std::filesystem::temp_directory_path() / ("sclip_c_api_" + std::to_string(::getpid()))).string();
+  ASSERT_EQ(sclip_clipper_save(first.clipper, path.c_str()), SCLIP_OK) << sclip_last_error();
+  ASSERT_EQ(sclip_clipper_load(second.clipper, path.c_str()), SCLIP_OK) << sclip_last_error();
+  std::remove(path.c_str());
+  EXPECT_EQ(sclip_clipper_load(second.clipper, path.c_str()), SCLIP_STATE_FILE_ERROR);
+  EXPECT_NE(std::string(sclip_last_error()).find(path), std::string::npos);
+  std::vector<uint8_t> again(static_cast<std::size_t>(sclip_clipper_serialized_size(second.clipper)));
+  ASSERT_EQ(sclip_clipper_serialize(second.clipper, again.data(), static_cast<int64_t>(again.size())), SCLIP_OK);
+  EXPECT_EQ(again, bytes);
+}
+
+struct Host {
+  std::atomic<int64_t> tasks{0};
+  int64_t drop = 0;
+};
+
+// One thread per task: nothing of ours is assumed about the host's threads.
+void run_on_host(void* context, int64_t count, void (*task)(void*, int64_t), void* task_context) {
+  auto& host = *static_cast<Host*>(context);
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < count - host.drop; ++i) {
+    ++host.tasks;
+    threads.emplace_back(task, task_context, i);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(CApi, AHostsExecutorDoesTheWork) {
+  Host host;
+  sclip_clipper_options options = default_options();
+  options.executor = {&host, 2, run_on_host};
+  const int64_t small[2] = {3, 4};
+  std::vector<sclip_parameter> parameters(20, {"", small, 2});
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) names.push_back("layer" + std::to_string(i));
+  for (std::size_t i = 0; i < 20; ++i) parameters[i].name = names[i].c_str();
+  Handle handle;
+  ASSERT_EQ(sclip_clipper_create(parameters.data(), 20, &options, &handle.clipper), SCLIP_OK) << sclip_last_error();
+  auto gradient = make_gradient(0);
+  std::vector<sclip_gradient> gradients;
+  std::vector<std::vector<float>> storage(20, std::vector<float>(gradient.begin(), gradient.begin() + 12));
+  for (auto& entries : storage) gradients.push_back({entries.data(), SCLIP_FLOAT32, 0});
+  sclip_step_report report;
+  ASSERT_EQ(sclip_clipper_step(handle.clipper, gradients.data(), 20, &report), SCLIP_OK) << sclip_last_error();
+  EXPECT_GE(host.tasks, 20);
+  host.drop = 1;
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, gradients.data(), 20, &report), SCLIP_INTERNAL_ERROR);
+  EXPECT_NE(std::string(sclip_last_error()).find("19 of 20"), std::string::npos) << sclip_last_error();
+}
+
+}  // namespace
