@@ -28,7 +28,8 @@ static double uniform(void) { /* xorshift64*, in (0, 1): the same numbers everyw
 static double normal(void) { return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()); }
 
 /* C (m x n) += A B, A: m x k or its transpose, B: k x n or its transpose. */
-static void add_product(float* C, const float* A, int a_transposed, const float* B, int b_transposed, int m, int k, int n) {
+static void add_product(float* C, const float* A, int a_transposed, const float* B, int b_transposed, int m, int k,
+                        int n) {
   for (int i = 0; i < m; ++i)
     for (int l = 0; l < k; ++l) {
       const float a = a_transposed ? A[l * m + i] : A[i * k + l];
@@ -53,7 +54,8 @@ typedef struct {
 
 /* Fills G1, G2 for a fresh batch and returns its mean squared error. */
 static double backward(model* net) {
-  float X[INPUTS * BATCH], H[HIDDEN * BATCH] = {0}, E[OUTPUTS * BATCH] = {0}, T[OUTPUTS * BATCH] = {0}, D[HIDDEN * BATCH] = {0};
+  float X[INPUTS * BATCH], H[HIDDEN * BATCH] = {0}, E[OUTPUTS * BATCH] = {0}, T[OUTPUTS * BATCH] = {0},
+                                      D[HIDDEN * BATCH] = {0};
   double loss = 0;
   for (int i = 0; i < INPUTS * BATCH; ++i) X[i] = (float)normal();
   add_product(H, net->W1, 0, X, 0, HIDDEN, INPUTS, BATCH);
@@ -116,7 +118,8 @@ int main(void) {
     for (int i = 0; i < HIDDEN * INPUTS; ++i) net.W1[i] -= 0.1F * net.G1[i];
     for (int i = 0; i < OUTPUTS * HIDDEN; ++i) net.W2[i] -= 0.1F * net.G2[i];
   }
-  printf("spectralclip %s on %s: loss %.4f -> %.4f in %d steps\n", sclip_version(), sclip_simd_target(), first, last, STEPS);
+  printf("spectralclip %s on %s: loss %.4f -> %.4f in %d steps\n", sclip_version(), sclip_simd_target(), first, last,
+         STEPS);
   for (int64_t i = 0; i < sclip_clipper_layer_count(clipper); ++i) {
     sclip_layer_report layer;
     check(sclip_clipper_layer_report(clipper, i, &layer), "report");

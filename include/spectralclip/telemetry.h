@@ -3,7 +3,6 @@
 // null in JSON and empty in CSV, so that any reader takes them.
 #pragma once
 
-#include <functional>
 #include <iosfwd>
 #include <string>
 #include <string_view>

@@ -11,8 +11,8 @@ namespace {
 // `last` is the largest enumerator; all enumerations of the interface count up from 0.
 template <class Enum>
 Enum enum_from(std::int32_t value, Enum last, const char* field) {
-  SPECTRALCLIP_REQUIRE(value >= 0 && value <= static_cast<std::int32_t>(last), field, " = ", value,
-                       " is not in [0, ", static_cast<int>(last), "]");
+  SPECTRALCLIP_REQUIRE(value >= 0 && value <= static_cast<std::int32_t>(last), field, " = ", value, " is not in [0, ",
+                       static_cast<int>(last), "]");
   return static_cast<Enum>(value);
 }
 

@@ -32,7 +32,7 @@ class HostExecutor final : public Executor {
 
  private:
   struct Job {
-    explicit Job(TaskRef task_) : task(task_) {}
+    explicit Job(const TaskRef& task_) : task(task_) {}  // const: a copy, not a reference to a reference
     static void call(void* context, std::int64_t i) noexcept {
       Job& job = *static_cast<Job*>(context);
       try {

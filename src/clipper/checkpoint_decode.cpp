@@ -10,6 +10,7 @@
 #include "clipper/byte_stream.h"
 #include "clipper/checkpoint.h"
 #include "clipper/checkpoint_format.h"
+#include "subspace/search.h"
 #include "threshold/state_check.h"
 
 namespace spectralclip {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;  // counters count on from here without overflow
 constexpr std::int64_t kSubspacePadding = 64;                  // a pass may be wider than the matrix by a vector or so
+constexpr float kLargestEntry = 2;                             // of a unit vector, with room for any rounding
 constexpr std::size_t kListedNames = 5;
 
 struct SavedThreshold {
@@ -68,8 +70,8 @@ std::span<const std::uint8_t> open_envelope(std::span<const std::uint8_t> bytes)
 
 std::int64_t read_count(ByteReader& in, std::int64_t most, const char* field, const std::string& name) {
   const auto value = in.integer<std::int64_t>(field);
-  require_state(value >= 0 && value <= most, "state of layer \"", name, "\": ", field, " = ", value,
-                " is not in [0, ", most, "]");
+  require_state(value >= 0 && value <= most, "state of layer \"", name, "\": ", field, " = ", value, " is not in [0, ",
+                most, "]");
   return value;
 }
 
@@ -100,12 +102,14 @@ SubspaceState read_subspace(ByteReader& in, const SavedLayer& layer) {
   SubspaceState state;
   const std::int64_t longest = std::max(layer.rows, layer.cols);
   state.cols = read_count(in, longest, "subspace length", layer.name);
-  state.columns = read_count(in, longest + kSubspacePadding, "subspace columns", layer.name);
-  state.kept = read_count(in, state.columns, "kept vectors", layer.name);
+  state.columns = read_count(in, longest + kSubspacePadding, "subspace columns", layer.name);  // 0: the rank is fixed
+  require_state(state.columns == 0 || state.columns >= kFirstColumns, "state of layer \"", layer.name,
+                "\": a width of ", state.columns, " is below ", kFirstColumns);
+  state.kept = read_count(in, longest + kSubspacePadding, "kept vectors", layer.name);
   state.calm_steps = read_count(in, kLargestCount, "calm steps", layer.name);
   state.clipped_lately = read_count(in, longest, "directions clipped", layer.name);
-  require_state(state.cols == 0 || state.cols == layer.rows || state.cols == layer.cols, "state of layer \"", layer.name,
-                "\": vectors of length ", state.cols, " in a ", layer.rows, " x ", layer.cols, " matrix");
+  require_state(state.cols == 0 || state.cols == layer.rows || state.cols == layer.cols, "state of layer \"",
+                layer.name, "\": vectors of length ", state.cols, " in a ", layer.rows, " x ", layer.cols, " matrix");
   const std::size_t entries = in.count(sizeof(float), "subspace entries");
   const bool fitting = state.kept == 0 ? entries == 0
                                        : state.cols > 0 && entries % static_cast<std::size_t>(state.cols) == 0 &&
@@ -115,7 +119,8 @@ SubspaceState read_subspace(ByteReader& in, const SavedLayer& layer) {
   state.V.resize(entries);
   for (float& value : state.V) {
     value = in.float32("subspace entry");
-    require_state(std::isfinite(value), "state of layer \"", layer.name, "\": a subspace entry is not finite");
+    require_state(std::abs(value) <= kLargestEntry, "state of layer \"", layer.name, "\": ", value,
+                  " in a vector of norm 1");
   }
   return state;
 }
@@ -132,7 +137,7 @@ SavedLayer read_layer(ByteReader& in) {
   return layer;
 }
 
-// A little of everything: grows with what was really read, whatever number of layers the file claims.
+// Grows with what was really read, whatever number of layers the file claims.
 std::vector<SavedLayer> read_layers(ByteReader& in) {
   const std::size_t count = in.count(kLayerFixedBytes, "number of layers");
   std::vector<SavedLayer> layers;

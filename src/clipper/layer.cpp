@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "clip/clip_one.h"
+#include "clip/scale_to_norm.h"
 #include "random/name_hash.h"
 #include "require.h"
 #include "spectralclip/clip.h"
@@ -54,26 +55,13 @@ ClipReport measured(double tau, double norm) {
   return report;
 }
 
-// What clip_norm would do, with nothing written.
-ClipReport observed_norm(const AnyMatrix& G, double tau, Executor& executor) {
-  ClipReport report = measured(tau, frobenius_norm(G, executor));
-  if (report.status != ClipStatus::ok || report.norm_before <= tau) return report;
-  const double share = tau / report.norm_before;
-  report.clipped = 1;
-  report.norm_after = report.sigma_bound = tau;
-  report.removed_energy = 1 - share * share;
-  return report;
-}
-
 ClipReport run_treatment(Layer& layer, const LayerReport& report, const AnyMatrix& G, Workspace& workspace,
                          Executor& executor) {
   if (report.treatment == Treatment::skip) return measured(kInfinity, frobenius_norm(G, executor));
   const double tau = threshold(layer.threshold, layer.threshold_state);
-  if (report.treatment == Treatment::norm)
-    return layer.clip.observe_only ? observed_norm(G, tau, executor) : clip_norm(G, tau, executor);
-  const RandomStream stream{.seed = layer.clip.seed,
-                            .matrix_id = layer.matrix_id,
-                            .step = static_cast<std::uint64_t>(report.steps)};
+  if (report.treatment == Treatment::norm) return scale_to_norm(G, tau, !layer.clip.observe_only, executor);
+  const RandomStream stream{
+      .seed = layer.clip.seed, .matrix_id = layer.matrix_id, .step = static_cast<std::uint64_t>(report.steps)};
   return clip_one(G, tau, layer.clip, stream, layer.subspace, workspace, executor);
 }
 
@@ -133,8 +121,8 @@ void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace
   report.clip = run_treatment(layer, report, G, workspace, executor);
   const ClipStatus status = report.clip.status;
   if (status == ClipStatus::not_finite || status == ClipStatus::factorization_failed) return;
-  if (report.treatment == Treatment::spectral) (void)observe(layer.threshold, layer.threshold_state, report.clip.sigma_max);
-  if (report.treatment == Treatment::norm) (void)observe(layer.threshold, layer.threshold_state, report.clip.norm_before);
+  const double seen = report.treatment == Treatment::spectral ? report.clip.sigma_max : report.clip.norm_before;
+  if (report.treatment != Treatment::skip) (void)observe(layer.threshold, layer.threshold_state, seen);
   ++report.steps;
   if (report.clip.clipped > 0) ++report.steps_clipped;
 }

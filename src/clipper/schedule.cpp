@@ -8,8 +8,7 @@ namespace spectralclip {
 
 Schedule::Schedule(std::span<const std::int64_t> entries) : order_(entries.size()) {
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  std::stable_sort(order_.begin(), order_.end(),
-                   [&](std::size_t a, std::size_t b) { return entries[a] > entries[b]; });
+  std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return entries[a] > entries[b]; });
   for (const std::size_t layer : order_) sorted_entries_.push_back(entries[layer]);
   total_ = std::accumulate(entries.begin(), entries.end(), std::int64_t{0});
 }

@@ -42,8 +42,20 @@ void* aligned_block(std::size_t bytes, std::align_val_t alignment) {
 #define SPECTRALCLIP_TEST_NEW [[gnu::noinline]] void*
 SPECTRALCLIP_TEST_NEW operator new(std::size_t bytes) { return counted(std::malloc(bytes == 0 ? 1 : bytes)); }
 SPECTRALCLIP_TEST_NEW operator new[](std::size_t bytes) { return counted(std::malloc(bytes == 0 ? 1 : bytes)); }
-SPECTRALCLIP_TEST_NEW operator new(std::size_t bytes, std::align_val_t alignment) { return counted(aligned_block(bytes, alignment)); }
-SPECTRALCLIP_TEST_NEW operator new[](std::size_t bytes, std::align_val_t alignment) { return counted(aligned_block(bytes, alignment)); }
+SPECTRALCLIP_TEST_NEW operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(aligned_block(bytes, alignment));
+}
+SPECTRALCLIP_TEST_NEW operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return counted(aligned_block(bytes, alignment));
+}
+SPECTRALCLIP_TEST_NEW operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+SPECTRALCLIP_TEST_NEW operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete[](void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }

@@ -1,88 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// State that is saved, damaged, loaded, resumed: a resumed run must not differ in a bit, and no damaged file may load.
-#include <fcntl.h>
+// State that is encoded, damaged, decoded, resumed: a resumed run must not differ in a bit, and no damage may load.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
+#include <memory>
 
-#include "clipper/atomic_file.h"
 #include "clipper/byte_stream.h"
 #include "clipper/checkpoint_format.h"
-#include "clipper/toy_model.h"
-#include "spectralclip/error.h"
+#include "clipper/trained_clipper.h"
 
 namespace spectralclip {
 namespace {
 
-namespace fs = std::filesystem;
+using testing::Bytes;
 using testing::make_mixed_model;
+using testing::make_small_model;
 using testing::mixed_options;
+using testing::refusal_of;
 using testing::ToyModel;
-using Bytes = std::vector<std::uint8_t>;
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "spectralclip_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
-  [[nodiscard]] fs::path path() const { return path_; }
-  [[nodiscard]] std::ptrdiff_t entries() const {
-    return std::distance(fs::directory_iterator(path_), fs::directory_iterator{});
-  }
-
- private:
-  fs::path path_;
-};
-
-template <class Call>
-std::string refusal_of(const Call& call) {
-  try {
-    call();
-  } catch (const StateFileError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-ToyModel make_small_model() {
-  ToyModel model;
-  model.add("a.weight", {6, 5});
-  model.add("b.bias", {4}, ScalarType::float32, 0);
-  return model;
-}
+using testing::trained;
 
 ClipperOptions quantile_options(std::int64_t window = 4) {
   ClipperOptions options;
   options.threshold.kind = ThresholdKind::quantile;
   options.threshold.window = window;
   return options;
-}
-
-Clipper trained(ToyModel& model, const ClipperOptions& options, int steps) {
-  Clipper clipper(model.parameters(), options);
-  for (int step = 0; step < steps; ++step) {
-    model.fill(step);
-    (void)clipper.step(model.gradients(), serial_executor());
-  }
-  return clipper;
 }
 
 void reseal(Bytes& bytes) {
@@ -128,6 +70,17 @@ TEST_P(ResumeTest, GivesTheBitsOfAnUninterruptedRun) {
   expect_resumed_bits(options, GetParam());
   options.threshold.window = 50;
   expect_resumed_bits(options, GetParam());
+  options.clip.rank = 3;
+  expect_resumed_bits(options, GetParam());
+}
+
+TEST(Resume, HoldsForEveryMethod) {
+  for (const Method method :
+       {Method::exact, Method::gram, Method::sketched, Method::newton_schulz, Method::automatic}) {
+    ClipperOptions options = mixed_options();
+    options.clip.method = method;
+    expect_resumed_bits(options, 2);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ResumeTest, ::testing::Values(1, 2, 3, 8));
@@ -235,9 +188,10 @@ TEST(Checkpoint, NamesWhatDoesNotMatchTheModel) {
   for (int i = 0; i < 7; ++i) here.add("new" + std::to_string(i), {3, 4});
   const Bytes bytes = trained(saved, {}, 1).serialize();
   Clipper clipper(here.parameters());
-  EXPECT_EQ(refusal_of([&] { clipper.deserialize(bytes); }),
-            "state is of another model: missing new0, new1, new2, new3, new4 and 2 more; unexpected old1, old2, old3, old4, "
-            "old5 and 2 more");
+  EXPECT_EQ(
+      refusal_of([&] { clipper.deserialize(bytes); }),
+      "state is of another model: missing new0, new1, new2, new3, new4 and 2 more; unexpected old1, old2, old3, old4, "
+      "old5 and 2 more");
   Clipper reshaped({{"old0", {4, 3}}});
   ToyModel one;
   one.add("old0", {3, 4});
@@ -270,7 +224,8 @@ TEST(Checkpoint, OptionsMayChange) {
     other.deserialize(clipper.serialize());
     const auto options = quantile_options(window).threshold;
     ThresholdState state = make_threshold_state(options);
-    for (std::size_t i = seen.size() - static_cast<std::size_t>(std::min<std::int64_t>(4, window)); i < seen.size(); ++i)
+    for (std::size_t i = seen.size() - static_cast<std::size_t>(std::min<std::int64_t>(4, window)); i < seen.size();
+         ++i)
       (void)observe(options, state, seen[i]);
     for (int step = 7; step < 12; ++step) {
       model.fill(step);
@@ -284,98 +239,6 @@ TEST(Checkpoint, OptionsMayChange) {
   const StepReport report = ema.step(model.gradients(), serial_executor());
   EXPECT_EQ(report.layers[0].clip.tau, std::numeric_limits<double>::infinity());
   EXPECT_EQ(report.layers[0].steps, 8);
-}
-
-TEST(StateFile, SavesLoadsAndReplaces) {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("state.bin");
-  ToyModel model = make_small_model();
-  for (const int steps : {2, 5}) {
-    const Clipper clipper = trained(model, {}, steps);
-    clipper.save(path);
-    Clipper loaded(model.parameters());
-    loaded.load(path);
-    EXPECT_EQ(loaded.serialize(), clipper.serialize());
-  }
-  EXPECT_EQ(directory.entries(), 1) << "no temporary file remains";
-}
-
-TEST(StateFile, ErrorsNameThePathAndTheReason) {
-  const TemporaryDirectory directory;
-  ToyModel model = make_small_model();
-  Clipper clipper = trained(model, {}, 2);
-  const auto expect = [](const std::string& text, const std::string& path, const std::string& reason) {
-    EXPECT_TRUE(text.find(path) != std::string::npos && text.find(reason) != std::string::npos) << text;
-  };
-  const std::string missing = directory.file("missing.bin");
-  expect(refusal_of([&] { clipper.load(missing); }), missing, std::strerror(ENOENT));
-  const std::string nowhere = directory.file("nowhere/state.bin");
-  expect(refusal_of([&] { clipper.save(nowhere); }), nowhere, std::strerror(ENOENT));
-  expect(refusal_of([&] { clipper.save(directory.path().string()); }), directory.path().string(), "not a regular file");
-  expect(refusal_of([&] { clipper.load(directory.path().string()); }), directory.path().string(), "not a regular file");
-  EXPECT_NE(refusal_of([&] { clipper.save(""); }), "");
-  const std::string foreign = directory.file("foreign.bin");
-  std::ofstream(foreign) << "a file of somebody else, long enough to hold a header and a checksum of ours";
-  expect(refusal_of([&] { clipper.load(foreign); }), foreign, "not a spectralclip state");
-  EXPECT_EQ(directory.entries(), 1);
-}
-
-// A device is never replaced by a file: as root the rename would succeed.
-TEST(StateFile, ADeviceIsNotReplaced) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  ToyModel model = make_small_model();
-  const Clipper clipper = trained(model, {}, 2);
-  EXPECT_NE(refusal_of([&] { clipper.save("/dev/full"); }).find("not a regular file"), std::string::npos);
-  EXPECT_TRUE(fs::is_character_file("/dev/full"));
-  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
-  ASSERT_GE(full, 0);
-  EXPECT_EQ(write_fully(full, clipper.serialize()), ENOSPC);
-  ::close(full);
-}
-
-// In a child whose files may not grow beyond a few bytes, the way a full disk or quota shows itself in mid-write.
-// Exit codes: 0 all well, otherwise which expectation failed.
-int save_without_room(const Clipper& clipper, const std::string& path) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{100, 100};
-  if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
-  const std::string text = refusal_of([&] { clipper.save(path); });
-  if (text.empty()) return 3;
-  if (text.find(path) == std::string::npos) return 4;
-  return text.find(std::strerror(EFBIG)) == std::string::npos ? 5 : 0;
-}
-
-TEST(StateFile, AFullDiskLeavesTheOldFile) {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("state.bin");
-  ToyModel model = make_small_model();
-  const Clipper old = trained(model, {}, 2);
-  old.save(path);
-  const Clipper clipper = trained(model, {}, 5);
-  ASSERT_GT(clipper.state_bytes(), 100);
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) ::_exit(save_without_room(clipper, path));
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(directory.entries(), 1) << "the temporary file was removed";
-  EXPECT_EQ(read_file(path), old.serialize());
-}
-
-TEST(StateFile, AnUnwritableDirectoryLeavesTheOldFile) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root writes everywhere";
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("state.bin");
-  ToyModel model = make_small_model();
-  const Clipper old = trained(model, {}, 2);
-  old.save(path);
-  fs::permissions(directory.path(), fs::perms::owner_read | fs::perms::owner_exec);
-  const auto text = refusal_of([&] { trained(model, {}, 5).save(path); });
-  fs::permissions(directory.path(), fs::perms::owner_all);
-  EXPECT_NE(text.find(std::strerror(EACCES)), std::string::npos) << text;
-  EXPECT_EQ(read_file(path), old.serialize());
 }
 
 }  // namespace

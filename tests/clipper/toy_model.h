@@ -27,7 +27,9 @@ class ToyModel {
     std::int64_t row_stride = 1;
     std::vector<std::uint8_t> bytes;
 
-    [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(bytes.size()) / size_of(type) / row_stride; }
+    [[nodiscard]] std::int64_t rows() const {
+      return static_cast<std::int64_t>(bytes.size()) / size_of(type) / row_stride;
+    }
     void set(std::int64_t row, std::int64_t col, double value) {
       std::uint8_t* const at = bytes.data() + (row * row_stride + col) * size_of(type);
       const auto single = static_cast<float>(value);

@@ -33,7 +33,8 @@ Bytes make_seed() {
   for (int step = 0; step < 6; ++step) {
     std::array<float, 15> w{};
     std::array<float, 4> b{};
-    for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(step)) % 5) - 2.0F;
+    for (std::size_t i = 0; i < w.size(); ++i)
+      w[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(step)) % 5) - 2.0F;
     b.fill(1.0F + static_cast<float>(step));
     const std::array<spectralclip::Gradient, 2> gradients = {{{w.data()}, {b.data()}}};
     (void)clipper.step(gradients, spectralclip::serial_executor());
@@ -59,7 +60,8 @@ Bytes edited(const Bytes& seed, std::span<const std::uint8_t> edits) {
     const std::size_t at = (std::size_t{edits[0]} << 8 | edits[1]) % bytes.size();
     bytes[at] = edits[2];
   }
-  if (edits.size() == 1) bytes.resize(std::max(bytes.size() - edits[0], spectralclip::kHeaderBytes + spectralclip::kChecksumBytes));
+  if (edits.size() == 1)
+    bytes.resize(std::max(bytes.size() - edits[0], spectralclip::kHeaderBytes + spectralclip::kChecksumBytes));
   if (edits.size() == 2) bytes.insert(bytes.end(), edits[0], edits[1]);
   reseal(bytes);
   return bytes;

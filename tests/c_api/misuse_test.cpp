@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What C can get wrong: every misuse is a status and a text, nothing is thrown, nothing is touched.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <limits>
+#include <string>
+#include <thread>
+
+#include "c_api/one_matrix.h"
+
+namespace {
+
+using namespace sclip_testing;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(CApi, RefusesMisuseOfAMatrix) {
+  auto gradient = make_gradient(2);
+  const auto before = gradient;
+  const sclip_matrix G = {gradient.data(), SCLIP_FLOAT32, kRows, kCols, 0};
+  const auto refused = [&](const sclip_matrix* matrix, double tau, const sclip_clip_options* options) {
+    return sclip_clip_matrix(matrix, tau, options, nullptr) == SCLIP_INVALID_ARGUMENT &&
+           std::string(sclip_last_error()).size() > 5;
+  };
+  EXPECT_TRUE(refused(nullptr, 1, nullptr));
+  EXPECT_TRUE(refused(&G, -1, nullptr));
+  EXPECT_TRUE(refused(&G, kNaN, nullptr));
+  for (const sclip_matrix bad :
+       {sclip_matrix{nullptr, SCLIP_FLOAT32, kRows, kCols, 0}, sclip_matrix{gradient.data(), 4, kRows, kCols, 0},
+        sclip_matrix{gradient.data(), -1, kRows, kCols, 0}, sclip_matrix{gradient.data(), SCLIP_FLOAT32, -1, kCols, 0},
+        sclip_matrix{gradient.data(), SCLIP_FLOAT32, 0, kCols, 0},
+        sclip_matrix{gradient.data(), SCLIP_FLOAT32, kRows, 0, 0},
+        sclip_matrix{gradient.data(), SCLIP_FLOAT32, kRows, kCols, kCols - 1}}) {
+    EXPECT_TRUE(refused(&bad, 1, nullptr));
+    EXPECT_EQ(sclip_clip_norm(&bad, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  }
+  sclip_clip_options options;
+  sclip_clip_options_init(&options);
+  options.method = 6;
+  EXPECT_TRUE(refused(&G, 1, &options));
+  EXPECT_NE(std::string(sclip_last_error()).find("method = 6"), std::string::npos) << sclip_last_error();
+  sclip_clip_options_init(&options);
+  options.rank = -3;
+  EXPECT_TRUE(refused(&G, 1, &options));
+  options.rank = kRows + 1;
+  EXPECT_TRUE(refused(&G, 1, &options));
+  options = {};
+  EXPECT_TRUE(refused(&G, 1, &options)) << "never initialised";
+  EXPECT_NE(std::string(sclip_last_error()).find("sclip_clip_options_init"), std::string::npos);
+  sclip_clip_options_init(nullptr);
+  EXPECT_EQ(gradient, before);
+}
+
+TEST(CApi, LastErrorBelongsToItsThread) {
+  ASSERT_EQ(sclip_clip_matrix(nullptr, 1, nullptr, nullptr), SCLIP_INVALID_ARGUMENT);
+  std::string other = "unset";
+  std::thread([&] { other = sclip_last_error(); }).join();
+  EXPECT_EQ(other, "");
+  EXPECT_STRNE(sclip_last_error(), "");
+}
+
+TEST(CApi, RefusesMisuseOfAClipper) {
+  auto* const untouched = reinterpret_cast<sclip_clipper*>(&errno);
+  const auto refused = [&](const sclip_parameter* parameters, int64_t count, const sclip_clipper_options* options) {
+    sclip_clipper* clipper = untouched;
+    const sclip_status status = sclip_clipper_create(parameters, count, options, &clipper);
+    return status == SCLIP_INVALID_ARGUMENT && clipper == nullptr && std::string(sclip_last_error()).size() > 5;
+  };
+  EXPECT_EQ(sclip_clipper_create(&kParameter, 1, nullptr, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_TRUE(refused(nullptr, 1, nullptr));
+  EXPECT_TRUE(refused(&kParameter, -1, nullptr));
+  for (const sclip_parameter bad :
+       {sclip_parameter{nullptr, kShape, 2}, sclip_parameter{"a", nullptr, 2}, sclip_parameter{"a", kShape, -1}}) {
+    EXPECT_TRUE(refused(&bad, 1, nullptr));
+  }
+  const auto refused_with = [&](auto change) {
+    sclip_clipper_options options = default_options();
+    change(options);
+    return refused(&kParameter, 1, &options);
+  };
+  EXPECT_TRUE(refused_with([](auto& options) { options.struct_size = 0; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threshold.struct_size = 1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threshold.kind = 3; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threshold.first_step = -1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threshold.decay = kNaN; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.clip.exhausted = 2; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.on_nonfinite = 2; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.observe_only = 2; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.threads = -1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.rule_count = 1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.skip_pattern_count = -1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.executor.run = [](void*, int64_t, auto, void*) {}; }));
+}
+
+TEST(CApi, RefusesMisuseOfAStep) {
+  Handle handle;
+  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, nullptr, &handle.clipper), SCLIP_OK);
+  auto gradient = make_gradient(0);
+  sclip_gradient view = {gradient.data(), SCLIP_FLOAT32, 0};
+  EXPECT_EQ(sclip_clipper_step(nullptr, &view, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, nullptr, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, &view, 2, nullptr), SCLIP_INVALID_ARGUMENT);
+  view.row_stride = kCols - 1;
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, &view, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(sclip_last_error()).find("fc.weight"), std::string::npos);
+  view = {gradient.data(), 17, 0};
+  EXPECT_EQ(sclip_clipper_step(handle.clipper, &view, 1, nullptr), SCLIP_INVALID_ARGUMENT);
+  sclip_layer_report layer;
+  EXPECT_EQ(sclip_clipper_layer_report(handle.clipper, 1, &layer), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_layer_report(handle.clipper, -1, &layer), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_layer_report(handle.clipper, 0, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_layer_report(nullptr, 0, &layer), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_save(handle.clipper, nullptr), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_load(nullptr, "x"), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_deserialize(handle.clipper, nullptr, 5), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_deserialize(handle.clipper, &view, -5), SCLIP_INVALID_ARGUMENT);
+  EXPECT_EQ(sclip_clipper_layer_count(nullptr), 0);
+  EXPECT_EQ(sclip_clipper_serialized_size(nullptr), 0);
+  EXPECT_EQ(sclip_clipper_steps(nullptr), 0);
+  sclip_clipper_destroy(nullptr);
+}
+
+}  // namespace
