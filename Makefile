@@ -12,6 +12,8 @@ JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 10
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Equal sources and flags in another build directory make equal objects.
+export CCACHE_NOHASHDIR := 1
 
 # Some kernels place programs where ThreadSanitizer cannot map its shadow; a fixed layout avoids that.
 FIXED_LAYOUT := $(shell setarch -R true 2>/dev/null && echo setarch -R)

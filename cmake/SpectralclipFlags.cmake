@@ -7,6 +7,13 @@ if(SPECTRALCLIP_BUILD_FUZZERS AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "SPECTRALCLIP_BUILD_FUZZERS needs clang, not ${CMAKE_CXX_COMPILER_ID}")
 endif()
 
+# UndefinedBehaviorSanitizer checks every pointer that Eigen follows, which more than doubles the time to compile a dense
+# factorisation (165 s instead of 77 s, g++ 12 -O1). Those files keep all other checks, AddressSanitizer included.
+set(SPECTRALCLIP_EIGEN_OPTIONS "")
+if(SPECTRALCLIP_SANITIZE MATCHES "undefined" OR SPECTRALCLIP_BUILD_FUZZERS)
+  set(SPECTRALCLIP_EIGEN_OPTIONS -fno-sanitize=null,alignment,object-size,pointer-overflow,vptr)
+endif()
+
 function(spectralclip_set_flags target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -ffp-contract=off)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -26,7 +26,7 @@ namespace spectralclip {
 
 // Spacing of 1 in the type that methods work in: float32 for 16- and 32-bit storage, float64 for float64.
 [[nodiscard]] constexpr double work_epsilon(ScalarType storage) noexcept {
-  return storage == ScalarType::float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  return storage_epsilon(storage == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32);
 }
 
 // 32 eps of the work type. Storing a float32 matrix moves its singular values by about eps (rounding errors of

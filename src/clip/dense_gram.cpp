@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// With V_c the eigenvectors of G^T G above tau^2: G' = G (I - V_c diag(1 - tau / sigma) V_c^T), and the mirror of it for
-// m < n. All values come first; vectors only when something is clipped, and only those (768 x 3072 with a few clipped:
-// a tenth of a full SVD).
+// With V_c the eigenvectors of G^T G above tau^2: G' = G (I - V_c diag(1 - tau / sigma) V_c^T), and the mirror of it
+// for m < n. All values come first; vectors only when something is clipped, and only those (768 x 3072 with a few
+// clipped: an eighth of a full SVD; with all of them, less than half).
 #include <cmath>
 #include <limits>
 

@@ -61,7 +61,7 @@ double dense_rounding(const AnyMatrix& G) {
   return std::sqrt(static_cast<double>(std::max(G.rows, G.cols))) * std::numeric_limits<double>::epsilon();
 }
 
-double gram_ratio_limit(ScalarType storage) noexcept { return storage == ScalarType::float64 ? 16 : 1e5; }
+double gram_ratio_limit(ScalarType storage) noexcept { return storage == ScalarType::float64 ? 8 : 1e5; }
 
 ClipReport spectrum_report(const DenseProblem& problem, Method method, const Eigen::VectorXd& sigma,
                            const Eigen::VectorXd& after, Eigen::Index clipped, double error) {

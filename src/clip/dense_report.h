@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dense methods share: the scaled problem, the limits of squaring, and the report that follows from a spectrum.
+// What the dense methods share: the scaled problem, the limits of squaring, and the report that follows from a
+// spectrum.
 #pragma once
 
 #include <Eigen/Core>
@@ -26,8 +27,8 @@ struct DenseProblem {
 [[nodiscard]] ClipReport trivial_report(const DenseProblem& problem, Method method);
 [[nodiscard]] ClipReport failed_report(const DenseProblem& problem, Method method);
 
-// How many of sigma (largest first, scaled) lie above tau's dead band. Values below `floor` are rounding of sigma[0] and
-// never count (they matter for tau = 0 and rank-deficient G).
+// How many of sigma (largest first, scaled) lie above tau's dead band. Values below `floor` are rounding of sigma[0]
+// and never count (they matter for tau = 0 and rank-deficient G).
 [[nodiscard]] Eigen::Index count_above(const DenseProblem& problem, const Eigen::VectorXd& sigma, double floor);
 
 // The report of sigma (scaled, largest first) -> after (same order), `clipped` of them changed. `error` bounds
@@ -43,11 +44,13 @@ struct DenseProblem {
 [[nodiscard]] double dense_rounding(const AnyMatrix& G);
 
 // Largest sigma_max / tau (sigma_max / c for soften) that a Gram matrix in float64 can serve.
-// A = G^T G carries an error E, ||E||_2 <= k eps sigma1^2 (k about 1 to 4). The result is G f(A) with
+// A = G^T G carries an error E, ||E||_2 <= k eps sigma1^2 (k up to 6 at n = 200 and sigma1 = 15 tau). The result is G f(A) with
 // f(x) = min(1, tau / sqrt(x)). In the eigenbasis the change of f is E_ij f[x_i, x_j], and for values at or above tau
 //   sigma_i |f[x_i, x_j]| = tau / (sigma_j (sigma_i + sigma_j)) <= 1 / (2 tau),
-// (below tau it is smaller), so the result is off by about ||E|| / (2 tau) = k eps sigma1 (sigma1 / tau) / 2. Two demands:
-//   accuracy   k eps (sigma1 / tau) / 2 <= c sqrt(max(m, n)) eps_storage, relative to ||G||_F: harmless for 32 bits up to
+// (below tau it is smaller), so the result is off by about ||E|| / (2 tau) = k eps sigma1 (sigma1 / tau) / 2. Two
+// demands:
+//   accuracy   k eps (sigma1 / tau) / 2 <= c sqrt(max(m, n)) eps_storage, relative to ||G||_F: harmless for 32 bits up
+//              to
 //              1e8, for float64 up to some hundreds;
 //   decisions  singular values at tau are off by k eps (sigma1 / tau)^2 / 2 relative to tau, which must stay inside
 //              the dead band, or a second clip would write again: sigma1 / tau <= sqrt(2 dead_band / (k eps)), that is

@@ -54,11 +54,10 @@ MatrixClipper& MatrixClipper::operator=(MatrixClipper&&) noexcept = default;
 ClipReport MatrixClipper::clip(const AnyMatrix& G, double tau, Executor& executor) {
   validate(G);
   require_tau(tau);
-  SPECTRALCLIP_REQUIRE(G.rows == impl_->rows && G.cols == impl_->cols, "a clipper of ", impl_->rows, " x ",
-                       impl_->cols, " was given ", G.rows, " x ", G.cols);
-  const RandomStream stream{.seed = impl_->options.seed,
-                            .matrix_id = impl_->matrix_id,
-                            .step = static_cast<std::uint64_t>(impl_->step)};
+  SPECTRALCLIP_REQUIRE(G.rows == impl_->rows && G.cols == impl_->cols, "a clipper of ", impl_->rows, " x ", impl_->cols,
+                       " was given ", G.rows, " x ", G.cols);
+  const RandomStream stream{
+      .seed = impl_->options.seed, .matrix_id = impl_->matrix_id, .step = static_cast<std::uint64_t>(impl_->step)};
   const ClipReport report = clip_one(G, tau, impl_->options, stream, impl_->state, impl_->workspace, executor);
   if (report.status == ClipStatus::ok || report.status == ClipStatus::rank_exhausted) ++impl_->step;
   return report;

@@ -2,9 +2,9 @@
 // sigma -> 1, zero stays zero: U V^T, what Muon feeds to the weights. Two ways.
 // exact: singular values up to max(m, n) eps_work sigma_max count as zero. The work type decides, not the storage: for
 // bfloat16 max(m, n) eps would exceed 1.
-// newton_schulz: the scaled cubic iteration on G itself. It is told a lower end l = max(m, n) eps_float32 of the spectrum
-// (relative to sigma_max) and runs until [l, 1] has reached 1. A singular value below l grows by 2.5 a step like all
-// small ones and ends between 0 and 1, in proportion to its size; rounding of exact zeros ends near eps / l.
+// newton_schulz: the scaled cubic iteration on G itself. It is told a lower end l = max(m, n) eps_float32 of the
+// spectrum (relative to sigma_max) and runs until [l, 1] has reached 1. A singular value below l grows by 2.5 a step
+// like all small ones and ends between 0 and 1, in proportion to its size; rounding of exact zeros ends near eps / l.
 #include <algorithm>
 #include <cmath>
 #include <limits>

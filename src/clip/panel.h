@@ -31,7 +31,8 @@ struct Window {
 
 // panel = scale * G[window]
 void read_panel(const AnyMatrix& G, const Window& window, double scale, Panel& panel);
-// G[window] = unscale * panel, rounded to nearest; beyond the largest finite number it saturates instead of becoming Inf.
+// G[window] = unscale * panel, rounded to nearest; beyond the largest finite number it saturates instead of becoming
+// Inf.
 void write_panel(const AnyMatrix& G, const Window& window, double unscale, const Panel& panel);
 
 // All of G: m x n.
@@ -39,7 +40,8 @@ void write_panel(const AnyMatrix& G, const Window& window, double unscale, const
 void write_all(const AnyMatrix& G, double unscale, const Panel& whole);
 void write_zeros(const AnyMatrix& G);
 
-// Calls body(window) for slabs of the longer side of G, about kPanelWidth wide: row slabs when m >= n, else column slabs.
+// Calls body(window) for slabs of the longer side of G, about kPanelWidth wide: row slabs when m >= n, else column
+// slabs.
 inline constexpr std::int64_t kPanelWidth = 256;  // 256 x 768 float64 is 1.5 MB: L2 of most machines
 template <class Body>
 void for_each_slab(const AnyMatrix& G, Body&& body) {

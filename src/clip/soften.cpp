@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // sigma -> sigma / sqrt(1 + sigma^2 / c^2), as G h(G^T G) or h(G G^T) G with h(x) = 1 / sqrt(1 + x / c^2).
-// Error: with s_i = sqrt(1 + x_i / c^2), h[x_i, x_j] = -1 / (c^2 s_i s_j (s_i + s_j)), and sigma_i / s_i <= c, so an error
-// E of the Gram matrix moves the result by at most ||E|| / (2 c) = k eps sigma1 (sigma1 / c) / 2. No decision hangs on
-// it, hence h is smooth where clipping has its corner; relative to ||G||_F this is below float32 rounding up to
-// sigma1 / c = 1e8, but not below that of float64, so gram_ratio_limit decides here as well.
+// Error: with s_i = sqrt(1 + x_i / c^2), h[x_i, x_j] = -1 / (c^2 s_i s_j (s_i + s_j)), and sigma_i / s_i <= c, so an
+// error E of the Gram matrix moves the result by at most ||E|| / (2 c) = k eps sigma1 (sigma1 / c) / 2. No decision
+// hangs on it, h being smooth where clipping has its corner. Relative to ||G||_F this is below float32 rounding up
+// to sigma1 / c = 1e8, but not below that of float64, so gram_ratio_limit decides here as well.
 #include <cmath>
 
 #include "clip/dense_report.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tall and wide matrices are first reduced to their square triangular factor (3072 x 768: 1.6 s instead of 3.5 s), which
-// goes to JacobiSVD when small and to BDCSVD otherwise.
+// Tall and wide matrices are first reduced to their square triangular factor (3072 x 768: 1.6 s instead of 3.5 s),
+// which goes to JacobiSVD when small and to BDCSVD otherwise.
 // BDCSVD of Eigen 3.4.0 is accurate on all spectra we tried except heavily tied ones: with 50 singular values of 2 and
 // 50 of 1 it loses three digits (residual 2e-13). So every answer is checked, and one that misses is polished: the
 // factors are orthonormal to rounding, hence B = U^T G V is nearly diagonal and a Jacobi sweep or two finishes it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leading eigenpairs of a symmetric positive semidefinite matrix in float64: all values first (cheap), then only as many
-// vectors as are asked for. Knows nothing of gradients or thresholds.
+// Leading eigenpairs of a symmetric positive semidefinite matrix in float64: all values first (cheap), then only as
+// many vectors as are asked for. Knows nothing of gradients or thresholds.
 #pragma once
 
 #include <Eigen/Eigenvalues>
@@ -14,13 +14,13 @@ class GramEigen {
   explicit GramEigen(Eigen::MatrixXd A);
 
   [[nodiscard]] bool converged() const noexcept { return converged_; }
-  // n eigenvalues, largest first; tiny negative ones (rounding) are returned as zero. Absolute error a small multiple of
-  // eps * values()[0].
+  // n eigenvalues, largest first; tiny negative ones (rounding) are returned as zero. Absolute error a small multiple
+  // of eps * values()[0].
   [[nodiscard]] const Eigen::VectorXd& values() const noexcept { return values_; }
 
   // Orthonormal eigenvectors of the `count` largest values: n x count. An empty matrix when the solver failed.
-  // Few of them: inverse iteration on the tridiagonal form, 4 n count^2 flops to orthogonalize and 4 n^2 count to
-  // transform back. More than a third: the full QR algorithm, about 9 n^3.
+  // Inverse iteration on the tridiagonal form: 2 n count^2 flops to orthogonalize and 2 n^2 count to transform back.
+  // Where that misses its residual (heavy ties) the full QR algorithm runs, about 9 n^3.
   [[nodiscard]] Eigen::MatrixXd leading_vectors(Eigen::Index count) const;
 
  private:

@@ -3,8 +3,8 @@
 // largest possible p(l) = p(1), after J. Chen & E. Chow, A stable scaling of Newton-Schulz for improving the sign
 // function computation of a Hermitian matrix (Argonne preprint ANL/MCS-P5059-0114, 2014). The lower end l is a number
 // we track beside the matrix, so nothing has to be estimated on the way.
-// Stability: with l -> 0 the best a tends to sqrt(3), where p(1) = 0: the largest eigenvalues would fall to the level of
-// rounding and lose their eigenvectors. kMaxScale keeps p(1) >= 0.1 at a price of 2 % in speed (growth 2.546 a step
+// Stability: with l -> 0 the best a tends to sqrt(3), where p(1) = 0: the largest eigenvalues would fall to the level
+// of rounding and lose their eigenvectors. kMaxScale keeps p(1) >= 0.1 at a price of 2 % in speed (growth 2.546 a step
 // instead of 2.598).
 #include "factor/matrix_sign.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverse iteration as in Parlett, The Symmetric Eigenvalue Problem, section 4 and Jessup & Ipsen 1992, but every new
-// vector is orthogonalized against all earlier ones, twice: with the few vectors we need that is cheap, and it spares
-// the decision which values form a cluster.
+// Inverse iteration (Ipsen, Computing an eigenvector with inverse iteration, SIAM Review 1997), but every new vector is
+// orthogonalized against all earlier ones: 4 n flops for each of them, which spares the decision what a cluster is.
 #include "factor/tridiagonal_vectors.h"
 
 #include <cmath>
@@ -18,8 +17,8 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr double kEps = std::numeric_limits<double>::epsilon();
-constexpr int kMaxSolves = 6;         // two are enough for separated values, ties take one or two more
-constexpr double kResidualFactor = 16;  // times sqrt(n) eps ||T||; measured at most 2
+constexpr int kMaxSolves = 6;          // two are enough for separated values
+constexpr double kResidualFactor = 4;  // times sqrt(n) eps ||T||; separated values reach 0.3, some ties 5
 
 // LU of T - shift I with row exchanges: U has two superdiagonals. O(n).
 class ShiftedSolver {
@@ -88,15 +87,19 @@ void fill_start(VectorXd& x, std::uint64_t seed) {
   x.normalize();
 }
 
-// False when nothing of x is left outside the span.
+// x becomes a unit vector orthogonal to the first `done` columns of S; a pass that took more than 1 % of its length
+// is repeated, lest its rounding add up over many ties (Daniel, Gragg, Kaufman & Stewart 1976). False when nothing of x
+// is left.
 bool orthonormalize(VectorXd& x, const MatrixXd& S, Index done) {
-  for (int round = 0; round < 2; ++round) {
+  x.normalize();
+  for (int pass = 0; pass < 4; ++pass) {
     if (done > 0) x.noalias() -= S.leftCols(done) * (S.leftCols(done).transpose() * x).eval();
-    const double norm = x.norm();
-    if (!(norm > 0) || !std::isfinite(norm)) return false;
-    x /= norm;
+    const double left = x.norm();
+    if (!(left > 0) || !std::isfinite(left)) return false;
+    x /= left;
+    if (left > 0.99) return true;
   }
-  return true;
+  return false;
 }
 
 double residual(const Tridiagonal& T, double lambda, const VectorXd& x) {
@@ -109,15 +112,18 @@ double residual(const Tridiagonal& T, double lambda, const VectorXd& x) {
   return r.norm();
 }
 
+// The first solve only finds the direction; from the second on x is kept orthogonal to the vectors before it.
 bool find_vector(const Tridiagonal& T, double lambda, double norm, MatrixXd& S, Index done) {
   const ShiftedSolver solver(T, lambda, norm);
   const double limit = kResidualFactor * std::sqrt(static_cast<double>(S.rows())) * kEps * norm;
   VectorXd x(S.rows());
   fill_start(x, static_cast<std::uint64_t>(done + 1));
-  for (int solve = 0; solve < kMaxSolves; ++solve) {
+  solver.solve_inplace(x);
+  x.normalize();
+  for (int solve = 1; solve < kMaxSolves; ++solve) {
     solver.solve_inplace(x);
-    if (!std::isfinite(x.squaredNorm()) || !orthonormalize(x, S, done)) return false;
-    if (solve > 0 && residual(T, lambda, x) <= limit) {
+    if (!orthonormalize(x, S, done)) return false;
+    if (residual(T, lambda, x) <= limit) {
       S.col(done) = x;
       return true;
     }
@@ -128,8 +134,7 @@ bool find_vector(const Tridiagonal& T, double lambda, double norm, MatrixXd& S, 
 }  // namespace
 
 MatrixXd tridiagonal_vectors(const Tridiagonal& T, const VectorXd& values) {
-  const double off = T.subdiagonal.size() > 0 ? T.subdiagonal.cwiseAbs().maxCoeff() : 0.0;
-  const double norm = T.diagonal.cwiseAbs().maxCoeff() + 2 * off;
+  const double norm = T.norm();
   MatrixXd S(T.diagonal.size(), values.size());
   for (Index j = 0; j < values.size(); ++j) {
     if (!find_vector(T, values[j], norm, S, j)) return {};

@@ -5,12 +5,9 @@
 
 #include <Eigen/Core>
 
-namespace spectralclip::factor {
+#include "factor/sturm.h"
 
-struct Tridiagonal {
-  const Eigen::VectorXd& diagonal;     // n
-  const Eigen::VectorXd& subdiagonal;  // n - 1
-};
+namespace spectralclip::factor {
 
 // values: `count` eigenvalues, ties next to each other. Returns n x count orthonormal vectors, or an empty matrix when
 // a residual ||T s - lambda s|| is above rounding (the caller then runs a full solver).

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#if !SPECTRALCLIP_NO_SIMD
 #include "kernels/apply_right.h"
 
 #include "kernels/targets.h"
@@ -38,11 +39,10 @@ HWY_INLINE void update_tile(T* HWY_RESTRICT G, int64_t stride, const T* HWY_REST
     }
   }
   if (j < n) {
-    const auto mask = hn::FirstN(d, static_cast<size_t>(n - j));
     for (int r = 0; r < R; ++r) {
-      auto g = hn::MaskedLoad(mask, d, G + r * stride + j);
+      auto g = load_tail<T>(G + r * stride + j, n - j);
       for (int c = 0; c < C; ++c) g = hn::MulAdd(w[r][c], hn::Load(d, Vt + c * ldv + j), g);
-      hn::BlendedStore(g, mask, d, G + r * stride + j);
+      store_tail<T>(g, G + r * stride + j, n - j);
       if constexpr (kLast) square[r] = hn::MulAdd(g, g, square[r]);
     }
   }
@@ -132,3 +132,4 @@ double apply_right(const RightUpdate<double>& update) { return HWY_DYNAMIC_DISPA
 
 }  // namespace spectralclip::kernels
 #endif
+#endif  // !SPECTRALCLIP_NO_SIMD

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#if !SPECTRALCLIP_NO_SIMD
 #include "kernels/convert.h"
 
 #include "kernels/scalar_convert.h"
@@ -90,3 +91,4 @@ void convert(const float* from, Float16* to, int64_t n) { HWY_DYNAMIC_DISPATCH(n
 
 }  // namespace spectralclip::kernels
 #endif
+#endif  // !SPECTRALCLIP_NO_SIMD

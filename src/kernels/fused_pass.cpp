@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#if !SPECTRALCLIP_NO_SIMD
 #include "kernels/fused_pass.h"
 
 #include "kernels/targets.h"
@@ -13,10 +14,11 @@ HWY_BEFORE_NAMESPACE();
 namespace spectralclip::kernels::HWY_NAMESPACE {
 
 // Zt[c] += sum_r W[r][c] G[r] over [0, n): R rows and C columns, R*C broadcasts held in registers.
-// kAhead: meanwhile ask for the same place `ahead` entries further on, in the block of rows that comes next.
-template <class T, int R, int C, bool kAhead>
+// Meanwhile asks for kAhead rows of the block that comes next, at `next`: spread over the column pairs, so that memory is
+// read while there is arithmetic to do.
+template <class T, int R, int C, int kAhead>
 HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT W, int64_t k, int64_t n,
-                          T* HWY_RESTRICT Zt, int64_t ldz, int64_t ahead) {
+                          T* HWY_RESTRICT Zt, int64_t ldz, const T* next) {
   const Tag<T> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   Vector<T> w[R][C];
@@ -25,25 +27,35 @@ HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_
   }
   int64_t j = 0;
   for (; j + N <= n; j += N) {
+    for (int a = 0; a < kAhead; ++a) __builtin_prefetch(next + a * stride + j, 0, 2);
     Vector<T> z[C];
     for (int c = 0; c < C; ++c) z[c] = hn::Load(d, Zt + c * ldz + j);
     for (int r = 0; r < R; ++r) {
       const auto g = pinned<T>(hn::LoadU(d, G + r * stride + j));
-      if constexpr (kAhead) __builtin_prefetch(G + r * stride + j + ahead, 0, 2);
       for (int c = 0; c < C; ++c) z[c] = hn::MulAdd(g, w[r][c], z[c]);
     }
     for (int c = 0; c < C; ++c) hn::Store(z[c], d, Zt + c * ldz + j);
   }
   if (j < n) {
-    const auto mask = hn::FirstN(d, static_cast<size_t>(n - j));
     for (int r = 0; r < R; ++r) {
-      const auto g = hn::MaskedLoad(mask, d, G + r * stride + j);
+      const auto g = load_tail<T>(G + r * stride + j, n - j);
       for (int c = 0; c < C; ++c) {
         T* z = Zt + c * ldz + j;
         hn::Store(hn::MulAdd(g, w[r][c], hn::Load(d, z)), d, z);
       }
     }
   }
+}
+
+// All columns for four rows of one tile: the first pairs fetch the four rows that stand `ahead` entries further on.
+template <class T, int kAhead>
+HWY_INLINE void axpy_four_rows(const FusedPass<T>& pass, const T* G, const T* W, T* Zt, int64_t n, int64_t ahead) {
+  const int64_t ldz = padded(pass.cols);
+  int64_t c = 0;
+  for (const T* next = G + ahead; c < 2 * (4 / kAhead); c += 2, next += kAhead * pass.stride) {
+    axpy_tile<T, 4, 2, kAhead>(G, pass.stride, W + c, pass.k, n, Zt + c * ldz, ldz, next);
+  }
+  for (; c < pass.k; c += 2) axpy_tile<T, 4, 2, 0>(G, pass.stride, W + c, pass.k, n, Zt + c * ldz, ldz, G);
 }
 
 // Zt += (G_block^T W)^T, tile by tile: four rows of G and the tile of Zt stay in L1 while the columns go by.
@@ -57,15 +69,19 @@ HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int
     int64_t i = 0;
     for (; i + 4 <= rows; i += 4) {
       const T* g = G + i * pass.stride + j;
-      axpy_tile<T, 4, 2, true>(g, pass.stride, W + i * pass.k, pass.k, n, pass.Zt + j, ldz, ahead);
-      for (int64_t c = 2; c < pass.k; c += 2) {
-        axpy_tile<T, 4, 2, false>(g, pass.stride, W + i * pass.k + c, pass.k, n, pass.Zt + c * ldz + j, ldz, ahead);
+      const T* w = W + i * pass.k;
+      if (pass.k >= 8) {
+        axpy_four_rows<T, 1>(pass, g, w, pass.Zt + j, n, ahead);
+      } else if (pass.k >= 4) {
+        axpy_four_rows<T, 2>(pass, g, w, pass.Zt + j, n, ahead);
+      } else {
+        axpy_four_rows<T, 4>(pass, g, w, pass.Zt + j, n, ahead);
       }
     }
     for (; i < rows; ++i) {
       const T* g = G + i * pass.stride + j;
       for (int64_t c = 0; c < pass.k; c += 2) {
-        axpy_tile<T, 1, 2, false>(g, pass.stride, W + i * pass.k + c, pass.k, n, pass.Zt + c * ldz + j, ldz, ahead);
+        axpy_tile<T, 1, 2, 0>(g, pass.stride, W + i * pass.k + c, pass.k, n, pass.Zt + c * ldz + j, ldz, g);
       }
     }
   }
@@ -76,13 +92,18 @@ template <class T>
 HWY_INLINE void add_small_gram(const T* W, int64_t rows, int64_t k, double* S) {
   const hn::CappedTag<double, 2> d;  // k is even
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
-  HWY_ALIGN double row[512];
+  constexpr int64_t kStrip = 512;  // columns of a row of W at a time, in double; even
+  HWY_ALIGN double row[kStrip];
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = 0; c < k; ++c) row[c] = static_cast<double>(W[i * k + c]);
-    for (int64_t a = 0; a < k; ++a) {
-      const auto w = hn::Set(d, row[a]);
-      for (int64_t b = 0; b < k; b += N) {
-        hn::StoreU(hn::MulAdd(w, hn::LoadU(d, row + b), hn::LoadU(d, S + a * k + b)), d, S + a * k + b);
+    for (int64_t first = 0; first < k; first += kStrip) {
+      const int64_t width = std::min(kStrip, k - first);
+      for (int64_t c = 0; c < width; ++c) row[c] = static_cast<double>(W[i * k + first + c]);
+      for (int64_t a = 0; a < k; ++a) {
+        const auto w = hn::Set(d, static_cast<double>(W[i * k + a]));
+        double* to = S + a * k + first;
+        for (int64_t b = 0; b < width; b += N) {
+          hn::StoreU(hn::MulAdd(w, hn::LoadU(d, row + b), hn::LoadU(d, to + b)), d, to + b);
+        }
       }
     }
   }
@@ -131,3 +152,4 @@ template int64_t fused_pass_scratch<double>(int64_t) noexcept;
 
 }  // namespace spectralclip::kernels
 #endif
+#endif  // !SPECTRALCLIP_NO_SIMD

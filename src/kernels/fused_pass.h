@@ -15,9 +15,9 @@ inline constexpr std::int64_t kPadEntries = 16;
   return (n + kPadEntries - 1) / kPadEntries * kPadEntries;
 }
 
-// Rows of G taken together, a function of the row's bytes alone: 128 KiB of G, the next block, V and Z stay in a 512 KiB L2.
+// Rows of G taken together, a function of the row's bytes alone: 64 KiB of G, the next block, V and Z stay in a 512 KiB L2.
 [[nodiscard]] constexpr std::int64_t block_rows(std::int64_t row_bytes) noexcept {
-  const std::int64_t rows = (std::int64_t{128} << 10) / (row_bytes > 0 ? row_bytes : 1) / 4 * 4;
+  const std::int64_t rows = (std::int64_t{64} << 10) / (row_bytes > 0 ? row_bytes : 1) / 4 * 4;
   return rows < 4 ? 4 : rows > 32 ? 32 : rows;
 }
 

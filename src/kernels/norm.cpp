@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#if !SPECTRALCLIP_NO_SIMD
 #include "kernels/norm.h"
 
 #include "kernels/targets.h"
@@ -28,7 +29,7 @@ HWY_INLINE double sum_of_squares_run(const T* HWY_RESTRICT x, int64_t n) {
     }
   }
   for (; i < n; i += N) {
-    const auto v = hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(std::min(N, n - i))), d, x + i);
+    const auto v = i + N <= n ? hn::LoadU(d, x + i) : load_tail<T>(x + i, n - i);
     sum[0] = hn::MulAdd(v, v, sum[0]);
   }
   for (int a = 1; a < kAccumulators; ++a) sum[0] = hn::Add(sum[0], sum[a]);
@@ -116,3 +117,4 @@ const char* chosen_target() noexcept { return HWY_DYNAMIC_DISPATCH(target_name)(
 
 }  // namespace spectralclip::kernels
 #endif
+#endif  // !SPECTRALCLIP_NO_SIMD

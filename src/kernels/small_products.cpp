@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#if !SPECTRALCLIP_NO_SIMD
 #include "kernels/small_products.h"
 
 #include "kernels/targets.h"
@@ -142,3 +143,4 @@ void add_inplace(double* y, const double* x, int64_t n) { HWY_DYNAMIC_DISPATCH(a
 
 }  // namespace spectralclip::kernels
 #endif
+#endif  // !SPECTRALCLIP_NO_SIMD

@@ -33,6 +33,32 @@ HWY_INLINE Vector<T> pinned(Vector<T> v) {
   return v;
 }
 
+// The first `count` < N entries at p, zeros behind them. A masked load of the target where it touches nothing else;
+// elsewhere (SSE4, NEON) Highway's may read the whole vector, aligned, so the entries go through the stack.
+template <class T>
+HWY_INLINE Vector<T> load_tail(const T* HWY_RESTRICT p, int64_t count) {
+  const Tag<T> d;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, p);
+#else
+  HWY_ALIGN T lanes[hn::MaxLanes(Tag<T>())] = {};
+  std::copy(p, p + count, lanes);
+  return hn::Load(d, lanes);
+#endif
+}
+
+template <class T>
+HWY_INLINE void store_tail(Vector<T> v, T* HWY_RESTRICT p, int64_t count) {
+  const Tag<T> d;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
+#else
+  HWY_ALIGN T lanes[hn::MaxLanes(Tag<T>())];
+  hn::Store(v, d, lanes);
+  std::copy(lanes, lanes + count, p);
+#endif
+}
+
 // Entries of a row handled together, so that the tile of k columns of V (or Z), 16 KiB, stays in a 32 KiB L1.
 template <class T>
 HWY_INLINE int64_t tile_entries(int64_t k) {
@@ -66,9 +92,8 @@ HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_R
     }
   }
   if (j < n) {  // the end of a row: V is padded with zeros, G is not
-    const auto mask = hn::FirstN(d, static_cast<size_t>(n - j));
     for (int r = 0; r < R; ++r) {
-      const auto g = hn::MaskedLoad(mask, d, G + r * stride + j);
+      const auto g = load_tail<T>(G + r * stride + j, n - j);
       for (int c = 0; c < C; ++c) sum[r][c] = hn::MulAdd(g, hn::Load(d, Vt + c * ldv + j), sum[r][c]);
       if constexpr (kNorm) square[r] = hn::MulAdd(g, g, square[r]);
     }

@@ -153,13 +153,13 @@ void SubspaceSearch<T>::estimate_error() {
   error_estimate_ = kErrorSafety * std::sqrt(error / removed);
 }
 
-// Fresh columns saw something in one direction that the kept ones do not hold and that may exceed level (or sigma_max):
-// the spread of the probe ignores what is seen equally in all directions, i.e. the bulk of the spectrum.
+// Fresh columns saw something in one direction that the kept ones do not hold and that may exceed level: the spread of
+// the probe ignores what is seen equally in all directions, i.e. the bulk of the spectrum.
 template <class T>
 bool SubspaceSearch<T>::probe_fires() const noexcept {
   if (fresh_ == 0 || complete()) return false;
   const double seen = std::sqrt(std::sqrt(std::max(probe_.largest - probe_.smallest, 0.0)));
-  return seen > std::min(options_.level, ritz_.sigma[0]);
+  return seen > options_.level;
 }
 
 // The largest value not above level: could it be, once converged? One pass in: by its own angle; later: by its growth.

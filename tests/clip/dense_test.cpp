@@ -9,8 +9,9 @@
 #include <string>
 
 #include "clip/dead_band.h"
-#include "clip/stored_matrix.h"
 #include "factor/matrix_sign.h"
+#include "support/oracle.h"
+#include "support/stored_matrix.h"
 
 namespace spectralclip {
 namespace {
@@ -20,8 +21,8 @@ using Eigen::VectorXd;
 using testing::Oracle;
 using testing::StoredMatrix;
 
-// Measured worst over all cases: 1.7 in float64 (exact; gram 1.3, newton_schulz 0.7), 0.075 in the narrower types, where
-// all that is left is the rounding of the result. Headroom: a factor 3.
+// Measured worst over all cases: 1.7 in float64 (exact; gram 1.3, newton_schulz 0.7), 0.075 in the narrower types,
+// where all that is left is the rounding of the result. Headroom: a factor 3.
 constexpr double error_factor(ScalarType type) { return type == ScalarType::float64 ? 5 : 0.25; }
 
 struct Shape {
@@ -44,8 +45,10 @@ VectorXd spectrum(const std::string& kind, Eigen::Index r) {
   return sigma;
 }
 
+double longer_root(const MatrixXd& G) { return std::sqrt(static_cast<double>(std::max(G.rows(), G.cols()))); }
+
 double tolerance(const MatrixXd& G, ScalarType type) {
-  return error_factor(type) * std::sqrt(static_cast<double>(std::max(G.rows(), G.cols()))) * storage_epsilon(type) * G.norm();
+  return error_factor(type) * longer_root(G) * storage_epsilon(type) * G.norm();
 }
 
 using ClipFunction = ClipReport (*)(const AnyMatrix&, double, bool);
@@ -76,7 +79,7 @@ void DenseMethod::check_report(const ClipReport& report, const MatrixXd& G, cons
   EXPECT_EQ(report.columns, 0);
   const bool estimated = report.method == Method::newton_schulz && G.norm() > 0;
   EXPECT_EQ(report.bound_kind, estimated ? BoundKind::estimated : BoundKind::certain);
-  const double rounding = error_factor(ScalarType::float64) * eps * std::sqrt(static_cast<double>(std::max(G.rows(), G.cols())));
+  const double rounding = error_factor(ScalarType::float64) * eps * longer_root(G);
   const double slack = estimated ? factor::kEigenvalueGap : rounding;
   EXPECT_NEAR(report.sigma_max, sigma[0], slack * sigma[0]);
   EXPECT_NEAR(report.norm_before, G.norm(), rounding * G.norm());

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix in any storage type with a padded row stride, filled from float64 and read back; the padding and a row behind
-// the end carry a pattern that nobody may touch. With it: matrices of a given spectrum, and a Jacobi SVD as oracle.
+// the end carry a pattern that nobody may touch.
 #pragma once
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/QR>
-#include <Eigen/SVD>
-#include <algorithm>
-#include <cmath>
+#include <Eigen/Core>
 #include <cstdint>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "kernels/scalar_convert.h"
@@ -82,50 +77,5 @@ class StoredMatrix {
   std::int64_t rows_, cols_, stride_;
   std::vector<std::uint8_t> bytes_;
 };
-
-inline Eigen::MatrixXd gaussian(Eigen::Index rows, Eigen::Index cols, std::mt19937_64& random) {
-  std::normal_distribution<double> normal;
-  return Eigen::MatrixXd::NullaryExpr(rows, cols, [&] { return normal(random); });
-}
-
-// rows x cols with the given min(rows, cols) singular values and random singular vectors.
-inline Eigen::MatrixXd with_spectrum(Eigen::Index rows, Eigen::Index cols, const Eigen::VectorXd& sigma,
-                                     std::uint64_t seed = 1) {
-  std::mt19937_64 random(seed);
-  const Eigen::Index r = sigma.size();
-  const auto basis = [&](Eigen::Index n) -> Eigen::MatrixXd {
-    return Eigen::HouseholderQR<Eigen::MatrixXd>(gaussian(n, r, random)).householderQ() *
-           Eigen::MatrixXd::Identity(n, r);
-  };
-  const Eigen::MatrixXd U = basis(rows);
-  return U * sigma.asDiagonal() * basis(cols).transpose();
-}
-
-// The truth: a Jacobi SVD in extended precision. In float64 Eigen's Jacobi loses 180 eps on a flat 64 x 64 spectrum,
-// more than the methods it is to judge.
-struct Oracle {
-  using Extended = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
-
-  explicit Oracle(const Eigen::MatrixXd& G)
-      : scale(std::max(G.cwiseAbs().maxCoeff(), 1e-300)),
-        svd((G / scale).cast<long double>(), Eigen::ComputeThinU | Eigen::ComputeThinV) {}
-  [[nodiscard]] Eigen::VectorXd sigma() const { return svd.singularValues().cast<double>() * scale; }
-  [[nodiscard]] Eigen::MatrixXd mapped(const Eigen::VectorXd& to) const {
-    return (svd.matrixU() * to.cast<long double>().asDiagonal() * svd.matrixV().transpose()).cast<double>();
-  }
-  [[nodiscard]] Eigen::MatrixXd clipped(double tau) const { return mapped(sigma().cwiseMin(tau)); }
-
-  double scale;
-  Eigen::JacobiSVD<Extended> svd;
-};
-
-// By the eigenvalues of the smaller Gram matrix in extended precision: its squaring costs less than float64 can see.
-inline double spectral_norm(const Eigen::MatrixXd& G) {
-  const double scale = std::max(G.cwiseAbs().maxCoeff(), 1e-300);
-  const Eigen::MatrixXd tall = G.rows() < G.cols() ? Eigen::MatrixXd(G.transpose()) : G;
-  const Oracle::Extended W = (tall / scale).cast<long double>();
-  const Eigen::SelfAdjointEigenSolver<Oracle::Extended> eigen(W.transpose() * W, Eigen::EigenvaluesOnly);
-  return std::sqrt(std::max(0.0, static_cast<double>(eigen.eigenvalues()[W.cols() - 1]))) * scale;
-}
 
 }  // namespace spectralclip::testing

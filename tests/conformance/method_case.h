@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the conformance list needs to know of a method: its options, which shapes it can afford, and how far its result
+// may be from the truth. A new method is one line in kMethods.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "clip/dead_band.h"
+#include "spectralclip/clip.h"
+#include "support/reference.h"
+
+namespace spectralclip::testing {
+
+struct MethodCase {
+  const char* name;
+  Method method;
+  Eigen::Index widest;  // largest min(rows, cols) it is asked for here: its cost is cubic in that
+  bool subspace;        // finds only what it needs: judged by its own error estimate, not by rounding alone
+};
+
+inline constexpr MethodCase kMethods[] = {
+    {"exact", Method::exact, 101, false},           {"gram", Method::gram, 1 << 20, false},
+    {"sketched", Method::sketched, 1 << 20, true},  {"tracked", Method::tracked, 1 << 20, true},
+    {"newton_schulz", Method::newton_schulz, 101, false}, {"automatic", Method::automatic, 1 << 20, true},
+};
+
+// The sketch keeps rank 10 unless told otherwise: the paper's Algorithm 2.
+inline constexpr Eigen::Index kSketchedRank = 10;
+
+// Storage rounding of the result and the work: c sqrt(max(m, n)) eps ||G||_F, C_tau being 1-Lipschitz. c: measured worst
+// 1.7 in float64 (where the method's own rounding and the reference's meet), 0.1 in narrower storage; headroom 3.
+[[nodiscard]] inline double rounding(ScalarType type, const Reference& reference) {
+  const double c = type == ScalarType::float64 ? 5 : 0.3;
+  const auto longer = static_cast<double>(std::max(reference.exact.rows(), reference.exact.cols()));
+  return c * std::sqrt(longer) * storage_epsilon(type) * reference.sigma.norm() + reference.error;
+}
+
+// A subspace method knows its error only by estimate; the estimate is a median, not a bound.
+inline constexpr double kEstimateSlack = 3;
+
+[[nodiscard]] inline double allowed_error(const MethodCase& c, const ClipOptions& options, ScalarType type,
+                                          const Reference& reference, double tau, const ClipReport& report) {
+  if (!c.subspace) return rounding(type, reference);
+  const double wanted = c.method == Method::sketched ? 0.0 : options.tolerance;
+  return rounding(type, reference) + kEstimateSlack * std::max(wanted, report.error_estimate) * reference.removed_norm(tau);
+}
+
+}  // namespace spectralclip::testing

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jacobi, inverse Cholesky and congruence on caller's memory: against Eigen where absolute accuracy is all there is to
+// ask, and against inertia counts where small eigenvalues of graded matrices must be right to their own last digits.
+#include "factor/small_eigen.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Eigenvalues>
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace spectralclip {
+namespace {
+
+using Eigen::Index;
+using Square = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Eigen::VectorXd;
+
+constexpr double kEps = std::numeric_limits<double>::epsilon();
+constexpr double kSlack = 8;  // constant of the backward error k eps ||A||; measured at most 1 over this file
+
+Square random_square(Index k, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  return Square::NullaryExpr(k, k, [&] { return normal(random); });
+}
+
+Square random_symmetric(Index k, unsigned seed) {
+  const Square X = random_square(k, seed);
+  return X + X.transpose();
+}
+
+struct Pairs {
+  VectorXd values;
+  Square vectors;  // rows
+};
+
+Pairs solve(Square A) {
+  Pairs p{VectorXd(A.rows()), Square(A.rows(), A.rows())};
+  symmetric_eigen(A.data(), A.rows(), p.values.data(), p.vectors.data());
+  return p;
+}
+
+// Values against Eigen's, descending; A = X^T diag(values) X; X orthogonal.
+void expect_eigenpairs(const Square& A) {
+  const Index k = A.rows();
+  const Pairs p = solve(A);
+  const double limit = kSlack * static_cast<double>(k) * kEps;
+  const VectorXd expected = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(A).eigenvalues().reverse();
+  for (Index i = 0; i < k; ++i) {
+    EXPECT_LE(std::abs(p.values[i] - expected[i]), limit * A.norm()) << "k = " << k << ", value " << i;
+    EXPECT_LE(p.values[i], p.values[std::max<Index>(i - 1, 0)]);
+  }
+  EXPECT_LE((p.vectors.transpose() * p.values.asDiagonal() * p.vectors - A).norm(), limit * A.norm()) << "k = " << k;
+  EXPECT_LE((p.vectors * p.vectors.transpose() - Square::Identity(k, k)).norm(), limit * std::sqrt(k)) << "k = " << k;
+}
+
+TEST(SymmetricEigen, RandomMatricesOfEverySize) {
+  for (Index k = 1; k <= 64; ++k) expect_eigenpairs(random_symmetric(k, static_cast<unsigned>(k)));
+}
+
+TEST(SymmetricEigen, DiagonalStaysAndIsSorted) {
+  VectorXd d(6);
+  d << 3, -1, 7, 0, 7, 2;
+  const Pairs p = solve(Square(d.asDiagonal()));
+  VectorXd sorted(6);
+  sorted << 7, 7, 3, 2, 0, -1;
+  EXPECT_EQ(p.values, sorted);
+  EXPECT_EQ(p.vectors.cwiseAbs().sum(), 6) << "a permutation";
+  expect_eigenpairs(Square(d.asDiagonal()));
+}
+
+TEST(SymmetricEigen, RepeatedValues) {
+  for (const Index k : {2, 5, 16, 33}) {
+    const Square Q = solve(random_symmetric(k, 7)).vectors;
+    VectorXd d = VectorXd::Constant(k, 2);
+    d.head(k / 2).setConstant(5);
+    Square A = Q.transpose() * d.asDiagonal() * Q;
+    A = (A + A.transpose()).eval() / 2;
+    expect_eigenpairs(A);
+    expect_eigenpairs(Square::Ones(k, k));  // k and k - 1 zeros
+    expect_eigenpairs(Square::Identity(k, k));
+  }
+}
+
+TEST(SymmetricEigen, ZeroMatrix) {
+  const Pairs p = solve(Square::Zero(5, 5));
+  EXPECT_EQ(p.values, VectorXd::Zero(5));
+  EXPECT_EQ(p.vectors, Square(Square::Identity(5, 5)));
+}
+
+TEST(SymmetricEigen, FarFromOne) {
+  for (const double scale : {1e-120, 1e120}) {
+    const Square A = scale * random_symmetric(12, 3);
+    const Pairs p = solve(A);
+    EXPECT_LE((p.vectors.transpose() * p.values.asDiagonal() * p.vectors - A).norm(), kSlack * 12 * kEps * A.norm());
+  }
+}
+
+// Eigenvalues of A above mu: positive pivots of A - mu I (Sylvester). In long double, largest entries first, each pivot
+// of a graded matrix is good to a few of its own last digits.
+Index count_above(const Square& A, double mu) {
+  Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic> M = A.cast<long double>();
+  M.diagonal().array() -= static_cast<long double>(mu);
+  Index positive = 0;
+  for (Index j = 0; j < M.rows(); ++j) {
+    const long double pivot = M(j, j);
+    if (pivot > 0) ++positive;
+    for (Index i = j + 1; i < M.rows(); ++i) {
+      for (Index l = j + 1; l < M.rows(); ++l) M(i, l) -= M(i, j) * M(j, l) / pivot;
+    }
+  }
+  return positive;
+}
+
+// A = D B D, D from 1 to 1e-8 (condition 1e16), B well conditioned. Relative error at most a few k eps cond(B)
+// (Demmel and Veselic 1992, theorem 3.1), for each eigenvalue, however small.
+TEST(SymmetricEigen, GradedMatricesKeepSmallValues) {
+  for (const Index k : {2, 5, 8, 16, 40}) {
+    Square B = 0.2 / std::sqrt(static_cast<double>(k)) * random_symmetric(k, 21);
+    B += Square::Identity(k, k) * (1 + 0.2 * 4);
+    const VectorXd D = VectorXd::NullaryExpr(
+        k, [&](Index i) { return std::pow(10.0, -8.0 * static_cast<double>(i) / static_cast<double>(k - 1)); });
+    Square A = D.asDiagonal() * B * D.asDiagonal();
+    A = (A + A.transpose()).eval() / 2;
+    const VectorXd spectrum = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(B).eigenvalues();
+    const double condition = spectrum[k - 1] / spectrum[0];
+    const double delta = kSlack * static_cast<double>(k) * kEps * condition;
+    const Pairs p = solve(A);
+    for (Index i = 0; i < k; ++i) {
+      EXPECT_LE(count_above(A, p.values[i] * (1 + delta)), i) << "k = " << k << ", value " << i << " too small";
+      EXPECT_GE(count_above(A, p.values[i] * (1 - delta)), i + 1) << "k = " << k << ", value " << i << " too large";
+    }
+  }
+}
+
+TEST(InverseCholesky, WhitensPositiveMatrices) {
+  for (const Index k : {1, 2, 3, 8, 17, 64}) {
+    const Square X = random_square(k, 31);
+    const Square A = X * X.transpose() + Square::Identity(k, k);
+    Square factor(k, k), inverse(k, k);
+    EXPECT_EQ(inverse_cholesky(A.data(), k, kEps, factor.data(), inverse.data()), k);
+    for (Index i = 0; i < k; ++i) {
+      for (Index j = i + 1; j < k; ++j) EXPECT_EQ(inverse(i, j), 0) << "lower triangular";
+    }
+    const double condition = A.norm() * A.inverse().norm();
+    EXPECT_LE((inverse * A * inverse.transpose() - Square::Identity(k, k)).norm(),
+              kSlack * static_cast<double>(k) * kEps * condition);
+    const Square L = A.llt().matrixL();
+    EXPECT_LE((inverse * L - Square::Identity(k, k)).norm(), kSlack * static_cast<double>(k) * kEps * condition);
+  }
+}
+
+// Columns 2 and 4 of X depend on earlier ones, 5 is zero: their rows vanish, the others whiten what is left.
+TEST(InverseCholesky, LeavesDependentColumnsOut) {
+  constexpr Index kSize = 7;
+  Square X = random_square(20, 41).leftCols(kSize);
+  X.col(2) = 2 * X.col(0) - X.col(1);
+  X.col(4) = X.col(3);
+  X.col(5).setZero();
+  const Square A = X.transpose() * X;
+  Square factor(kSize, kSize), inverse(kSize, kSize);
+  const double drop = 64 * kSize * kEps;
+  EXPECT_EQ(inverse_cholesky(A.data(), kSize, drop, factor.data(), inverse.data()), 4);
+  VectorXd expected = VectorXd::Ones(kSize);
+  for (const Index i : {2, 4, 5}) {
+    EXPECT_EQ(inverse.row(i).cwiseAbs().sum(), 0) << i;
+    EXPECT_EQ(inverse.col(i).cwiseAbs().sum(), 0) << i;
+    expected[i] = 0;
+  }
+  const Square whitened = inverse * A * inverse.transpose();
+  EXPECT_LE((whitened - Square(expected.asDiagonal())).norm(),
+            kSlack * kSize * kEps * A.norm() * inverse.squaredNorm());
+}
+
+// drop is relative to the column's own size: a column may be tiny without being dependent.
+TEST(InverseCholesky, TinyColumnsAreNotDependentOnes) {
+  const double A[4] = {1, 0, 0, 1e-30};
+  double factor[4], inverse[4];
+  EXPECT_EQ(inverse_cholesky(A, 2, 1e-13, factor, inverse), 2);
+  EXPECT_NEAR(inverse[3], 1e15, 4 * kEps * 1e15);
+  const double nearly[4] = {1, 1, 1, 1 + 1e-14};
+  EXPECT_EQ(inverse_cholesky(nearly, 2, 1e-13, factor, inverse), 1);
+}
+
+TEST(InverseCholesky, NothingIsIndependentInZero) {
+  const Square A = Square::Zero(4, 4);
+  Square factor(4, 4), inverse(4, 4);
+  EXPECT_EQ(inverse_cholesky(A.data(), 4, 1e-13, factor.data(), inverse.data()), 0);
+  EXPECT_EQ(inverse.norm(), 0);
+}
+
+TEST(Congruence, IsTheProduct) {
+  for (const Index k : {1, 2, 5, 16, 31}) {
+    const Square X = random_square(k, 51).triangularView<Eigen::Lower>();
+    const Square A = random_symmetric(k, 52);
+    Square scratch(k, k), C(k, k);
+    congruence(X.data(), A.data(), k, scratch.data(), C.data());
+    const double limit = 2 * static_cast<double>(k) * kEps * X.squaredNorm() * A.norm();
+    EXPECT_LE((C - X * A * X.transpose()).norm(), limit) << "k = " << k;
+    EXPECT_EQ(C, Square(C.transpose())) << "symmetric to the last bit";
+  }
+}
+
+}  // namespace
+}  // namespace spectralclip

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a test once per instruction set that was compiled and that this machine has, through the public functions: the
+// list of supported targets is mocked, so dispatch itself is what picks the kernel.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kernels/norm.h"
+
+#if !SPECTRALCLIP_NO_SIMD
+#include "kernels/targets.h"
+// after the choice of targets
+#include "hwy/targets.h"
+#endif
+
+namespace spectralclip::kernels {
+
+#if SPECTRALCLIP_NO_SIMD
+template <class Body>
+void for_each_target(const Body& body) {
+  EXPECT_STREQ(chosen_target(), "scalar");
+  body();
+}
+#else
+struct RestoreTargets {
+  ~RestoreTargets() { hwy::SetSupportedTargetsForTest(0); }
+};
+
+template <class Body>
+void for_each_target(const Body& body) {
+  const RestoreTargets restore;
+  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    ASSERT_EQ(std::string(chosen_target()), hwy::TargetName(target)) << "dispatch ignores the mocked target";
+    const testing::ScopedTrace trace(__FILE__, __LINE__, hwy::TargetName(target));
+    body();
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+#endif
+
+}  // namespace spectralclip::kernels
