@@ -44,14 +44,14 @@ struct DenseProblem {
 [[nodiscard]] double dense_rounding(const AnyMatrix& G);
 
 // Largest sigma_max / tau (sigma_max / c for soften) that a Gram matrix in float64 can serve.
-// A = G^T G carries an error E, ||E||_2 <= k eps sigma1^2 (k up to 6 at n = 200 and sigma1 = 15 tau). The result is G f(A) with
-// f(x) = min(1, tau / sqrt(x)). In the eigenbasis the change of f is E_ij f[x_i, x_j], and for values at or above tau
-//   sigma_i |f[x_i, x_j]| = tau / (sigma_j (sigma_i + sigma_j)) <= 1 / (2 tau),
-// (below tau it is smaller), so the result is off by about ||E|| / (2 tau) = k eps sigma1 (sigma1 / tau) / 2. Two
-// demands:
-//   accuracy   k eps (sigma1 / tau) / 2 <= c sqrt(max(m, n)) eps_storage, relative to ||G||_F: harmless for 32 bits up
-//              to
-//              1e8, for float64 up to some hundreds;
+// A = G^T G carries an error E, ||E||_2 <= k eps sigma1^2 (k up to 6, measured at n = 200, sigma1 = 15 tau). The result
+// is G f(A) with f(x) = min(1, tau / sqrt(x)). In the eigenbasis the change of f is E_ij f[x_i, x_j], and at or above
+// tau
+//   sigma_i |f[x_i, x_j]| = tau / (sigma_j (sigma_i + sigma_j)) <= 1 / (2 tau);
+// with one value below tau it is at most 1 / (sigma + tau), no larger, and with both below it is 0. So the result is
+// off by ||E||_F / (2 tau) at most, about k eps sigma1 (sigma1 / tau) / 2. Two demands:
+//   accuracy   k eps (sigma1 / tau) / 2 <= c sqrt(max(m, n)) eps_storage, relative to ||G||_F: harmless for 32 bits
+//              up to 1e8, for float64 up to some tens;
 //   decisions  singular values at tau are off by k eps (sigma1 / tau)^2 / 2 relative to tau, which must stay inside
 //              the dead band, or a second clip would write again: sigma1 / tau <= sqrt(2 dead_band / (k eps)), that is
 //              1.9e5 / sqrt(k) for 16- and 32-bit storage and 45 / sqrt(k) for float64.

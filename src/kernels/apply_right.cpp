@@ -100,7 +100,7 @@ template <class T>
 HWY_INLINE double run_update(const RightUpdate<T>& update) {
   const int64_t block = block_rows(update.cols * static_cast<int64_t>(sizeof(T)));
   T* W = update.scratch;
-  T* partial = W + padded(block * update.c);
+  T* partial = W + padded(block * update.c + kPadEntries);
   double norm_squared = 0;
   for (int64_t i = 0; i < update.rows; i += block) {
     const int64_t rows = std::min(block, update.rows - i);

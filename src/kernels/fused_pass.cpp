@@ -47,22 +47,11 @@ HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_
   }
 }
 
-// All columns for four rows of one tile: the first pairs fetch the four rows that stand `ahead` entries further on.
-template <class T, int kAhead>
-HWY_INLINE void axpy_four_rows(const FusedPass<T>& pass, const T* G, const T* W, T* Zt, int64_t n, int64_t ahead) {
-  const int64_t ldz = padded(pass.cols);
-  int64_t c = 0;
-  for (const T* next = G + ahead; c < 2 * (4 / kAhead); c += 2, next += kAhead * pass.stride) {
-    axpy_tile<T, 4, 2, kAhead>(G, pass.stride, W + c, pass.k, n, Zt + c * ldz, ldz, next);
-  }
-  for (; c < pass.k; c += 2) axpy_tile<T, 4, 2, 0>(G, pass.stride, W + c, pass.k, n, Zt + c * ldz, ldz, G);
-}
-
-// Zt += (G_block^T W)^T, tile by tile: four rows of G and the tile of Zt stay in L1 while the columns go by.
+// Zt += (G_block^T W)^T, tile by tile: four rows of G and the tile of Zt stay in L1 while the columns go by. The product
+// with V has asked for every other row of the next block; here the first column pair asks for the rest.
 template <class T>
 HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int64_t rows, const T* W) {
   const int64_t ldz = padded(pass.cols);
-  const int64_t ahead = rows * pass.stride;
   const int64_t tile = tile_entries<T>(pass.k);
   for (int64_t j = 0; j < pass.cols; j += tile) {
     const int64_t n = std::min(tile, pass.cols - j);
@@ -70,13 +59,15 @@ HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int
     for (; i + 4 <= rows; i += 4) {
       const T* g = G + i * pass.stride + j;
       const T* w = W + i * pass.k;
-      if (pass.k >= 8) {
-        axpy_four_rows<T, 1>(pass, g, w, pass.Zt + j, n, ahead);
-      } else if (pass.k >= 4) {
-        axpy_four_rows<T, 2>(pass, g, w, pass.Zt + j, n, ahead);
-      } else {
-        axpy_four_rows<T, 4>(pass, g, w, pass.Zt + j, n, ahead);
+      const T* next = g + (rows + 1) * pass.stride;
+      T* z = pass.Zt + j;
+      int64_t c = 0;
+      if (pass.k >= 4) {
+        axpy_tile<T, 4, 2, 1>(g, pass.stride, w, pass.k, n, z, ldz, next);
+        axpy_tile<T, 4, 2, 1>(g, pass.stride, w + 2, pass.k, n, z + 2 * ldz, ldz, next + 2 * pass.stride);
+        c = 4;
       }
+      for (; c < pass.k; c += 2) axpy_tile<T, 4, 2, 0>(g, pass.stride, w + c, pass.k, n, z + c * ldz, ldz, next);
     }
     for (; i < rows; ++i) {
       const T* g = G + i * pass.stride + j;
@@ -87,23 +78,26 @@ HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int
   }
 }
 
-// S += W^T W in double; both triangles, so that the inner loop is a plain vector update.
+// S += W^T W: four rows of S at a time, summed in T over the block and in double beyond. A load may reach into the next
+// row of W (the buffer has room behind the last); those lanes are not used.
 template <class T>
 HWY_INLINE void add_small_gram(const T* W, int64_t rows, int64_t k, double* S) {
-  const hn::CappedTag<double, 2> d;  // k is even
+  const Tag<T> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
-  constexpr int64_t kStrip = 512;  // columns of a row of W at a time, in double; even
-  HWY_ALIGN double row[kStrip];
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t first = 0; first < k; first += kStrip) {
-      const int64_t width = std::min(kStrip, k - first);
-      for (int64_t c = 0; c < width; ++c) row[c] = static_cast<double>(W[i * k + first + c]);
-      for (int64_t a = 0; a < k; ++a) {
-        const auto w = hn::Set(d, static_cast<double>(W[i * k + a]));
-        double* to = S + a * k + first;
-        for (int64_t b = 0; b < width; b += N) {
-          hn::StoreU(hn::MulAdd(w, hn::LoadU(d, row + b), hn::LoadU(d, to + b)), d, to + b);
-        }
+  constexpr int64_t kStrip = 4;
+  HWY_ALIGN T lanes[hn::MaxLanes(Tag<T>())];
+  for (int64_t a = 0; a < k; a += kStrip) {
+    const int64_t height = std::min(kStrip, k - a);
+    for (int64_t b = 0; b < k; b += N) {
+      Vector<T> sum[kStrip];
+      for (auto& s : sum) s = hn::Zero(d);
+      for (int64_t i = 0; i < rows; ++i) {
+        const auto w = hn::LoadU(d, W + i * k + b);
+        for (int64_t r = 0; r < kStrip; ++r) sum[r] = hn::MulAdd(hn::Set(d, W[i * k + a + r]), w, sum[r]);
+      }
+      for (int64_t r = 0; r < height; ++r) {
+        hn::Store(sum[r], d, lanes);
+        for (int64_t c = 0; c < std::min(N, k - b); ++c) S[(a + r) * k + b + c] += static_cast<double>(lanes[c]);
       }
     }
   }
@@ -113,7 +107,7 @@ template <class T>
 HWY_INLINE double run_pass(const FusedPass<T>& pass) {
   const int64_t block = block_rows(pass.cols * static_cast<int64_t>(sizeof(T)));
   T* W = pass.scratch;
-  T* partial = W + padded(block * pass.k);
+  T* partial = W + padded(block * pass.k + kPadEntries);
   double norm_squared = 0;
   for (int64_t i = 0; i < pass.rows; i += block) {
     const int64_t rows = std::min(block, pass.rows - i);
@@ -145,7 +139,7 @@ double fused_pass(const FusedPass<double>& pass) { return HWY_DYNAMIC_DISPATCH(r
 template <class T>
 int64_t fused_pass_scratch(int64_t k) noexcept {
   constexpr int64_t kMaxVectorBytes = 64;
-  return padded(32 * k) + 32 * k * (kMaxVectorBytes / static_cast<int64_t>(sizeof(T)));
+  return padded(32 * k + kPadEntries) + 32 * k * (kMaxVectorBytes / static_cast<int64_t>(sizeof(T)));
 }
 template int64_t fused_pass_scratch<float>(int64_t) noexcept;
 template int64_t fused_pass_scratch<double>(int64_t) noexcept;

@@ -66,21 +66,24 @@ HWY_INLINE int64_t tile_entries(int64_t k) {
   return std::clamp<int64_t>(entries / 64 * 64, 64, 1024);
 }
 
-// partial[r][c] += sum_j G[r][j] V[c][j] over [0, n), lane by lane; squares += G^2 when kNorm.
+// partial[r][c] (+)= sum_j G[r][j] V[c][j] over [0, n), lane by lane, from zero on the first tile; squares += G^2 when
+// kNorm.
 // R rows and C columns: R*C accumulators hide the latency of the multiply-add, R + C loads feed R*C of them.
+// `next`: a place in the block of rows that comes next, asked for meanwhile (kNorm only: once per tile).
 template <class T, int R, int C, bool kNorm>
 HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT Vt, int64_t ldv, int64_t n,
-                         T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares) {
+                         T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares, const T* next, bool first) {
   const Tag<T> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   Vector<T> sum[R][C];
   for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) sum[r][c] = hn::Load(d, partial + r * ldp + c * N);
+    for (int c = 0; c < C; ++c) sum[r][c] = first ? hn::Zero(d) : hn::Load(d, partial + r * ldp + c * N);
   }
   Vector<T> square[R];
   for (int r = 0; r < R; ++r) square[r] = hn::Zero(d);
   int64_t j = 0;
   for (; j + N <= n; j += N) {
+    if constexpr (kNorm) __builtin_prefetch(next + j, 0, 2);
     Vector<T> g[R];
     for (int r = 0; r < R; ++r) g[r] = pinned<T>(hn::LoadU(d, G + r * stride + j));
     for (int c = 0; c < C; ++c) {
@@ -107,29 +110,30 @@ HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_R
 // All k columns for R rows of one tile.
 template <class T, int R, bool kNorm>
 HWY_INLINE void dot_columns(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT Vt, int64_t ldv, int64_t k,
-                            int64_t n, T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares) {
+                            int64_t n, T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares, const T* next,
+                            bool first) {
   const int64_t N = static_cast<int64_t>(hn::Lanes(Tag<T>()));
   int64_t c = 0;
   bool norm = kNorm;
   for (; c + 4 <= k; c += 4, norm = false) {
     if (norm) {
-      dot_tile<T, R, 4, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+      dot_tile<T, R, 4, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
     } else {
-      dot_tile<T, R, 4, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+      dot_tile<T, R, 4, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
     }
   }
   for (; c + 2 <= k; c += 2, norm = false) {
     if (norm) {
-      dot_tile<T, R, 2, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+      dot_tile<T, R, 2, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
     } else {
-      dot_tile<T, R, 2, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+      dot_tile<T, R, 2, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
     }
   }
   for (; c < k; ++c, norm = false) {
     if (norm) {
-      dot_tile<T, R, 1, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+      dot_tile<T, R, 1, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
     } else {
-      dot_tile<T, R, 1, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares);
+      dot_tile<T, R, 1, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
     }
   }
 }
@@ -153,7 +157,6 @@ HWY_INLINE double block_times_columns(const T* G, int64_t rows, int64_t cols, in
   const Tag<T> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   const int64_t ldp = k * N;
-  std::fill(partial, partial + rows * ldp, T{0});
   double norm_squared = 0;
   const int64_t tile = tile_entries<T>(k);
   for (int64_t j = 0; j < cols; j += tile) {
@@ -161,12 +164,12 @@ HWY_INLINE double block_times_columns(const T* G, int64_t rows, int64_t cols, in
     int64_t i = 0;
     for (; i + 2 <= rows; i += 2) {
       Vector<T> squares = hn::Zero(d);
-      dot_columns<T, 2, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares);
+      dot_columns<T, 2, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares, G + (i + rows) * stride + j, j == 0);
       if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
     }
     for (; i < rows; ++i) {
       Vector<T> squares = hn::Zero(d);
-      dot_columns<T, 1, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares);
+      dot_columns<T, 1, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares, G + (i + rows) * stride + j, j == 0);
       if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
     }
   }

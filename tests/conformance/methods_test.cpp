@@ -11,6 +11,7 @@
 #include "conformance/method_case.h"
 #include "factor/matrix_sign.h"
 #include "support/compare.h"
+#include "support/oracle.h"
 #include "support/spectra.h"
 #include "support/stored_matrix.h"
 #include "support/test_scale.h"
@@ -49,7 +50,14 @@ class Conformance : public ::testing::TestWithParam<std::tuple<MethodCase, Scala
   void check_report(const ClipReport& report, const Reference& truth, double tau, const StoredMatrix& after) const;
   void check_result(const ClipReport& report, const Reference& truth, double tau, const StoredMatrix& after) const;
   void check_count(const ClipReport& report, const Reference& truth, double tau) const;
+  void check_prediction(const ClipReport& seen, const ClipReport& report, const Reference& truth) const;
   void check_bound(const ClipReport& report, const MatrixXd& after) const;
+  // Ritz values come from below: with a value closer to tau than a cold start looks (1e-3), a subspace method that ran
+  // out of passes cannot tell on which side it is, and may say so.
+  [[nodiscard]] bool flag_allowed(const Reference& truth, double tau) const {
+    const double margin = kColdSettled * tau + truth.error;
+    return method().subspace && truth.above(tau - margin) > truth.above(tau + margin);
+  }
   [[nodiscard]] bool rank_suffices(const Reference& truth, double tau) const {
     return method().method != Method::sketched || truth.above(tau) <= kSketchedRank;
   }
@@ -59,7 +67,8 @@ void Conformance::check_result(const ClipReport& report, const Reference& truth,
                                const StoredMatrix& after) const {
   const MatrixXd expected = truth.clipped(tau);
   if (rank_suffices(truth, tau)) {
-    EXPECT_EQ(report.status, ClipStatus::ok);
+    EXPECT_TRUE(report.status == ClipStatus::ok ||
+                (flag_allowed(truth, tau) && report.status == ClipStatus::rank_exhausted));
     EXPECT_TRUE(close(after.values(), expected, allowed_error(method(), options(), type(), truth, tau, report)));
     return;
   }
@@ -84,7 +93,7 @@ void Conformance::check_report(const ClipReport& report, const Reference& truth,
   const double sigma_max = truth.sigma[0];
   EXPECT_LE(report.sigma_max, sigma_max + near + factor::kEigenvalueGap * sigma_max);
   if (method().method == Method::sketched) return;  // two passes on a flat bulk see sigma_max from below only
-  const double below = method().subspace ? kEstimateSlack * 1e-3 : factor::kEigenvalueGap;  // where a cold start stops
+  const double below = method().subspace ? kEstimateSlack * kColdSettled : factor::kEigenvalueGap;
   EXPECT_GE(report.sigma_max, sigma_max * (1 - below) - near);
 }
 
@@ -97,10 +106,22 @@ void Conformance::check_count(const ClipReport& report, const Reference& truth, 
 }
 
 void Conformance::check_bound(const ClipReport& report, const MatrixXd& after) const {
-  const bool large = std::min(after.rows(), after.cols()) > 400;
-  const double left = large ? sigma_max_from_below(after) : sigma_max_of(after);
-  const double own = 8 * std::numeric_limits<double>::epsilon() * left;
-  EXPECT_LE(left, report.sigma_bound + own) << to_string(report.bound_kind);
+  const Index side = std::min(after.rows(), after.cols());
+  const double left = side > 400   ? sigma_max_from_below(after)
+                      : side > 101 ? sigma_max_of(after)
+                                   : spectral_norm(after);  // in extended precision: judges float64 bounds
+  EXPECT_LE(left, report.sigma_bound) << to_string(report.bound_kind) << ", over by "
+                                      << (left - report.sigma_bound) / report.sigma_max << " sigma_max";
+}
+
+// Without writing norm_after is predicted: norm_before^2 - removed energy, so it is the squares that agree, as far as
+// the work type rounds them and the method's error lets the result differ from what the Ritz values say.
+void Conformance::check_prediction(const ClipReport& seen, const ClipReport& report, const Reference& truth) const {
+  if (!rank_suffices(truth, report.tau)) return;
+  const double norm = truth.sigma.norm();
+  const double near =
+      allowed_error(method(), options(), type(), truth, report.tau, report) + rounding(ScalarType::float32, truth);
+  EXPECT_NEAR(seen.norm_after * seen.norm_after, report.norm_after * report.norm_after, 4 * near * norm);
 }
 
 void Conformance::check(const Reference& known, double tau, Index padding) const {
@@ -124,7 +145,7 @@ void Conformance::check(const Reference& known, double tau, Index padding) const
   EXPECT_EQ(seen.sigma_max, report.sigma_max);
   EXPECT_EQ(seen.clipped, report.clipped);
   EXPECT_EQ(seen.removed_energy, report.removed_energy);
-  EXPECT_NEAR(seen.norm_after, report.norm_after, rounding(type(), truth) + rounding(ScalarType::float32, truth));
+  check_prediction(seen, report, truth);
 }
 
 std::string describe(const Shape& shape, const Spectrum& spectrum) {

@@ -25,8 +25,8 @@ using Eigen::MatrixXd;
 constexpr double kRelevant = 1e-5;  // steps in which sigma_max exceeds tau by less have no D to speak of
 
 struct Measured {
-  std::vector<double> errors;       // ||D_hat - D||_F / ||D||_F
-  std::vector<double> floors;       // eps ||G||_F / ||D||_F: what storing the result costs
+  std::vector<double> errors;        // ||D_hat - D||_F / ||D||_F
+  std::vector<double> floors;        // eps ||G||_F / ||D||_F: what storing the result costs
   std::vector<double> sigma_errors;  // of sigma_max, in every step
   double passes = 0;
   int steps = 0;
@@ -70,8 +70,8 @@ void measure(const std::function<MatrixXd()>& next, int steps, const ClipOptions
 
 Measured measure_generated(const ClipOptions& options) {
   Measured all;
-  for (const auto& [rows, cols, drift, bulk] : {std::tuple{200, 120, 0.05, 0.1}, {120, 200, 0.2, 0.05},
-                                                {96, 96, 0.02, 0.3}, {300, 64, 0.1, 0.2}}) {
+  for (const auto& [rows, cols, drift, bulk] :
+       {std::tuple{200, 120, 0.05, 0.1}, {120, 200, 0.2, 0.05}, {96, 96, 0.02, 0.3}, {300, 64, 0.1, 0.2}}) {
     GradientSequence sequence({.rows = rows, .cols = cols, .drift = drift, .bulk = bulk, .seed = 5});
     Measured measured;
     measure([&] { return sequence.next(); }, repeats(80, 15), options, measured);

@@ -2,7 +2,7 @@
 // The float64 factorisations on the spectra that break them: ties, zeros, split tridiagonals, no gap, tiny lower ends.
 #include <gtest/gtest.h>
 
-#include <Eigen/QR>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,6 +14,7 @@
 #include "factor/matrix_sign.h"
 #include "factor/sturm.h"
 #include "factor/tridiagonal_vectors.h"
+#include "support/factorizations.h"
 
 namespace spectralclip::factor {
 namespace {
@@ -30,7 +31,7 @@ MatrixXd orthonormal(Index n, Index r, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   const MatrixXd X = MatrixXd::NullaryExpr(n, r, [&] { return normal(random); });
-  return Eigen::HouseholderQR<MatrixXd>(X).householderQ() * MatrixXd::Identity(n, r);
+  return spectralclip::testing::orthonormal_basis(X);
 }
 
 MatrixXd symmetric(const VectorXd& values) {

@@ -23,7 +23,8 @@ constexpr int kThreads[] = {1, 2, 3, 8};
 // A few directions over a noise bulk; 2100 x 1024 is more than one slab of a million entries.
 MatrixXd layer(Index rows, Index cols, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  MatrixXd G = gaussian(rows, cols, random) / (std::sqrt(static_cast<double>(rows)) + std::sqrt(static_cast<double>(cols)));
+  MatrixXd G =
+      gaussian(rows, cols, random) / (std::sqrt(static_cast<double>(rows)) + std::sqrt(static_cast<double>(cols)));
   for (const double strength : {9.0, 4.0, 2.5}) G += random_rank_one(rows, cols, strength, random);
   return G;
 }
@@ -62,7 +63,8 @@ constexpr std::int64_t kShapes[][2] = {{64, 64}, {200, 48}, {48, 200}, {1, 300},
 // All gradients of `steps` steps after clipping, one after another.
 std::vector<std::vector<std::uint8_t>> run_clipper(Executor& executor, int steps) {
   std::vector<Parameter> parameters;
-  for (const auto& shape : kShapes) parameters.push_back({"w" + std::to_string(parameters.size()), {shape[0], shape[1]}});
+  for (const auto& shape : kShapes)
+    parameters.push_back({"w" + std::to_string(parameters.size()), {shape[0], shape[1]}});
   Clipper clipper(parameters, {.threshold = {.kind = ThresholdKind::constant, .tau = 1.5}});
   std::vector<std::vector<std::uint8_t>> results;
   for (int step = 0; step < steps; ++step) {
@@ -70,7 +72,8 @@ std::vector<std::vector<std::uint8_t>> run_clipper(Executor& executor, int steps
     std::vector<Gradient> gradients;
     for (const auto& shape : kShapes) {
       const auto type = matrices.size() % 3 == 2 ? ScalarType::bfloat16 : ScalarType::float32;
-      matrices.emplace_back(type, layer(shape[0], shape[1], matrices.size() * 100 + static_cast<std::uint64_t>(step / 2)));
+      matrices.emplace_back(type,
+                            layer(shape[0], shape[1], matrices.size() * 100 + static_cast<std::uint64_t>(step / 2)));
     }
     for (StoredMatrix& m : matrices) gradients.push_back({m.view().data, m.view().type, m.view().row_stride});
     EXPECT_GE(clipper.step(gradients, executor).layers_clipped, 6);
@@ -92,14 +95,16 @@ TEST(Determinism, ThreadsDoNotChangeAClipper) {
 
 TEST(Determinism, StridesDoNotChangeTheResult) {
   for (const ScalarType type : {ScalarType::float32, ScalarType::float64, ScalarType::bfloat16, ScalarType::float16}) {
-    for (const Method method : {Method::exact, Method::gram, Method::sketched, Method::tracked, Method::newton_schulz}) {
+    for (const Method method :
+         {Method::exact, Method::gram, Method::sketched, Method::tracked, Method::newton_schulz}) {
       const MatrixXd G = layer(57, 43, 2);
       StoredMatrix packed(type, G, 0);
       clip_singular_values(packed.view(), 1.5, {.method = method});
       for (const Index padding : {1, 3, 5, 21}) {
         StoredMatrix padded(type, G, padding);
         clip_singular_values(padded.view(), 1.5, {.method = method});
-        EXPECT_EQ(padded.values(), packed.values()) << to_string(method) << ", " << to_string(type) << ", padding " << padding;
+        EXPECT_EQ(padded.values(), packed.values())
+            << to_string(method) << ", " << to_string(type) << ", padding " << padding;
         EXPECT_TRUE(padded.padding_intact());
       }
     }

@@ -33,12 +33,13 @@ Scene make_scene(double bulk, std::mt19937_64& random) {
   const MatrixXd V = random_basis(kCols, 5, random);
   const Eigen::Vector4d sigma(1, 0.7, 0.5, 0.35);
   const double noise = bulk / (std::sqrt(static_cast<double>(kRows)) + std::sqrt(static_cast<double>(kCols)));
-  return {U.leftCols(4) * sigma.asDiagonal() * V.leftCols(4).transpose() + noise * gaussian(kRows, kCols, random), U.col(4),
-          V.col(4)};
+  return {U.leftCols(4) * sigma.asDiagonal() * V.leftCols(4).transpose() + noise * gaussian(kRows, kCols, random),
+          U.col(4), V.col(4)};
 }
 
 // Whether the spike was brought down to tau (within a percent of what was to be removed) in its first step.
-bool caught(const Scene& scene, double strength, std::optional<std::int64_t> rank, std::uint64_t seed, std::mt19937_64& random) {
+bool caught(const Scene& scene, double strength, std::optional<std::int64_t> rank, std::uint64_t seed,
+            std::mt19937_64& random) {
   MatrixClipper clipper(kRows, kCols, {.rank = rank, .seed = seed});
   const double tau = 1.2;  // the usual gradient is not clipped
   for (int step = 0; step < 3; ++step) {
@@ -59,13 +60,14 @@ int misses(double strength, double bulk, int trials, std::optional<std::int64_t>
     const Scene scene = make_scene(bulk, random);
     missed += caught(scene, strength, rank, static_cast<std::uint64_t>(trial), random) ? 0 : 1;
   }
-  std::printf("strength %5.0f, bulk %.1f, %s: %d of %d missed\n", strength, bulk, rank ? "fixed rank" : "free rank", missed, trials);
+  std::printf("strength %5.0f, bulk %.1f, %s: %d of %d missed\n", strength, bulk, rank ? "fixed rank" : "free rank",
+              missed, trials);
   return missed;
 }
 
 // The probe sees the spike as strength^2 |<omega, v>| over four columns and fires when the root of that exceeds
-// min(tau, sigma_max). At strength s over sigma_max it misses when all four |<omega, v>| stay below s^-2, with probability at
-// most pi^2 / 72 s^-8 (Ball's density bound, as in the certificate): 5e-4 at 2, 2e-5 at 3, 2e-9 at 10.
+// min(tau, sigma_max). At strength s over sigma_max it misses when all four |<omega, v>| stay below s^-2, with
+// probability at most pi^2 / 72 s^-8 (Ball's density bound, as in the certificate): 5e-4 at 2, 2e-5 at 3, 2e-9 at 10.
 constexpr double miss_probability(double strength) {
   const double square = strength * strength;
   return 9.8696 / 72 / (square * square * square * square);

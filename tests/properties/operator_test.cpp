@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What C_tau is, whatever computes it: idempotent, invariant under orthogonal changes of basis, 1-Lipschitz, equivariant
-// under scaling, permutation and transposition; tau = 0 erases; magnitudes near the ends of float32 change nothing.
+// What C_tau is, whatever computes it: idempotent, invariant under orthogonal changes of basis, 1-Lipschitz,
+// equivariant under scaling, permutation and transposition; tau = 0 erases; magnitudes near the ends of float32 change
+// nothing.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +23,8 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 
-constexpr Method kMethods[] = {Method::exact, Method::gram, Method::sketched, Method::tracked, Method::newton_schulz, Method::automatic};
+constexpr Method kMethods[] = {Method::exact,   Method::gram,          Method::sketched,
+                               Method::tracked, Method::newton_schulz, Method::automatic};
 
 // Few values above tau and a gap below them, so that a subspace method reaches rounding when asked to.
 const ClipOptions options_of(Method method) {
@@ -42,7 +44,8 @@ class Operator : public ::testing::TestWithParam<Method> {
 // c sqrt(max(m, n)) eps ||G||_F for each of two results; a subspace method adds its tolerance times what it removed
 // (three times: the error estimate behind it is a median).
 double slack(Method method, const MatrixXd& G, double tau, ScalarType type = ScalarType::float64) {
-  const double rounding = 10 * std::sqrt(static_cast<double>(std::max(G.rows(), G.cols()))) * storage_epsilon(type) * G.norm();
+  const double rounding =
+      10 * std::sqrt(static_cast<double>(std::max(G.rows(), G.cols()))) * storage_epsilon(type) * G.norm();
   const bool subspace = method == Method::tracked || method == Method::sketched || method == Method::automatic;
   return rounding + (subspace ? 3 * options_of(method).tolerance * removed_by_gram(G, tau).part.norm() : 0.0);
 }
@@ -51,17 +54,23 @@ MatrixXd sample(Index rows, Index cols, const char* spectrum, std::uint64_t seed
   return with_spectrum(rows, cols, spectrum_named(spectrum).sigma(std::min(rows, cols)), seed);
 }
 
+// Bit for bit. What a subspace method leaves above tau is its error, so it is asked for all the digits of the type; the
+// fixed number of passes of a sketch gives them only where the spectrum decays fast.
 TEST_P(Operator, IsIdempotent) {
   for (const ScalarType type : {ScalarType::float32, ScalarType::float64}) {
     for (const Spectrum& spectrum : all_spectra()) {
-      if (GetParam() == Method::sketched && spectrum.sigma(40)[9] > spectrum.tau) continue;  // more than the rank of 10
-      SCOPED_TRACE(std::string(to_string(type)) + ", " + spectrum.name);
+      const std::string name = spectrum.name;
+      if (GetParam() == Method::sketched && (name.starts_with("slow") || name.starts_with("flat"))) continue;
+      SCOPED_TRACE(std::string(to_string(type)) + ", " + name);
+      ClipOptions options = options_of(GetParam());
+      options.tolerance = work_epsilon(type);
+      options.max_passes = 64;
       StoredMatrix G(type, sample(40, 56, spectrum.name));
-      clip_singular_values(G.view(), spectrum.tau, options_of(GetParam()));
+      const ClipReport first = clip_singular_values(G.view(), spectrum.tau, options);
       const auto once = G.bytes();
-      const ClipReport again = clip_singular_values(G.view(), spectrum.tau, options_of(GetParam()));
-      EXPECT_EQ(again.clipped, 0);
-      EXPECT_EQ(G.bytes(), once);
+      const ClipReport again = clip_singular_values(G.view(), spectrum.tau, options);
+      EXPECT_TRUE(G.bytes() == once) << again.clipped << " clipped again, sigma_max " << first.sigma_max / spectrum.tau
+                                     << " tau, then 1 + " << again.sigma_max / spectrum.tau - 1;
     }
   }
 }

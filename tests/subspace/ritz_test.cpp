@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triplets, angles and probe from k x k products, against the same quantities formed explicitly with Eigen.
 #include "subspace/ritz.h"
+#include "support/factorizations.h"
 
 #include <gtest/gtest.h>
 
-#include <Eigen/QR>
-#include <Eigen/SVD>
+#include <Eigen/Core>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -27,9 +27,7 @@ MatrixXd normal_matrix(Index rows, Index cols, unsigned seed) {
   return MatrixXd::NullaryExpr(rows, cols, [&] { return normal(random); });
 }
 
-MatrixXd orthonormal(const MatrixXd& X) {
-  return Eigen::HouseholderQR<MatrixXd>(X).householderQ() * MatrixXd::Identity(X.rows(), X.cols());
-}
+MatrixXd orthonormal(const MatrixXd& X) { return spectralclip::testing::orthonormal_basis(X); }
 
 // What a pass over G with the columns of V leaves behind.
 struct Products {
@@ -52,7 +50,7 @@ struct Products {
   }
   // S is squared W: errors of sigma and the vectors carry cond(W)^2.
   [[nodiscard]] double unit() const {
-    const VectorXd s = W.jacobiSvd().singularValues();
+    const VectorXd s = spectralclip::testing::singular_values(W);
     const double condition = s[0] / s[s.size() - 1];
     return 32 * static_cast<double>(V.cols()) * kEps * condition * condition;
   }
@@ -65,17 +63,17 @@ constexpr Size kSizes[] = {{1, 1, 1}, {30, 20, 1}, {30, 20, 2}, {20, 30, 6}, {50
 
 TEST(Ritz, SigmaAndVectorsOfTheProjectedMatrix) {
   for (const auto& [m, n, k] : kSizes) {
-    SCOPED_TRACE(testing::Message() << m << " x " << n << ", k = " << k);
+    SCOPED_TRACE(::testing::Message() << m << " x " << n << ", k = " << k);
     Products p(normal_matrix(m, n, 1), normal_matrix(n, k, 2));
     solve_ritz(p.ritz, kDrop);
     ASSERT_EQ(p.ritz.independent, k);
     const MatrixXd B = orthonormal(p.W).transpose() * p.G;
-    const Eigen::JacobiSVD<MatrixXd> svd(B, Eigen::ComputeThinV);
+    const VectorXd expected = spectralclip::testing::singular_values(B);
     const MatrixXd found = p.right_vectors();
     const double limit = p.unit() * p.G.norm();
     EXPECT_LE((found.transpose() * found - MatrixXd::Identity(k, k)).norm(), p.unit() * std::sqrt(k));
     for (Index i = 0; i < k; ++i) {
-      const double sigma = svd.singularValues()[i];
+      const double sigma = expected[i];
       EXPECT_LE(std::abs(p.ritz.sigma[i] - sigma), limit) << i;
       // B^T B v = sigma^2 v: no gap is needed for the residual to be small
       const VectorXd residual = B.transpose() * (B * found.col(i)) - sigma * sigma * found.col(i);
@@ -113,8 +111,8 @@ TEST(Ritz, DependentColumnsAreLeftOut) {
   EXPECT_EQ(found.rightCols(2).norm(), 0);
   MatrixXd W(25, 4);
   W << p.W.col(0), p.W.col(1), p.W.col(2), p.W.col(4);
-  const VectorXd expected = (orthonormal(W).transpose() * p.G).jacobiSvd().singularValues();
-  const VectorXd s = W.jacobiSvd().singularValues();
+  const VectorXd expected = spectralclip::testing::singular_values(orthonormal(W).transpose() * p.G);
+  const VectorXd s = spectralclip::testing::singular_values(W);
   const double condition = s[0] / s[3];
   for (Index i = 0; i < 4; ++i) {
     EXPECT_LE(std::abs(p.ritz.sigma[i] - expected[i]), 32 * 6 * kEps * condition * condition * p.G.norm());
@@ -133,13 +131,13 @@ TEST(Ritz, RemembersTheSigmaBefore) {
 // sine of the angle between v_i and span V, by projecting explicitly.
 TEST(Ritz, SinesAreThoseOfTheExplicitProjection) {
   for (const auto& [m, n, k] : kSizes) {
-    SCOPED_TRACE(testing::Message() << m << " x " << n << ", k = " << k);
+    SCOPED_TRACE(::testing::Message() << m << " x " << n << ", k = " << k);
     Products p(normal_matrix(m, n, 10), normal_matrix(n, k, 11));
     solve_ritz(p.ritz, kDrop);
     solve_sines(p.ritz, k);
     const MatrixXd Q = orthonormal(p.V);
     const MatrixXd found = p.right_vectors();
-    const VectorXd s = p.V.jacobiSvd().singularValues();
+    const VectorXd s = spectralclip::testing::singular_values(p.V);
     const double limit = p.unit() * std::pow(s[0] / s[k - 1], 2);
     for (Index i = 0; i < k; ++i) {
       const double direct = (found.col(i) - Q * (Q.transpose() * found.col(i))).norm();
@@ -161,7 +159,7 @@ TEST(Ritz, SinesVanishForAnInvariantSubspace) {
 // H = (I - Q Q^T) G, Q from the kept columns alone; eigenvalues of (H^T H Omega)^T (H^T H Omega).
 TEST(Ritz, ProbeIsThatOfTheExplicitRemainder) {
   for (const Index kept : {0, 1, 4, 6}) {
-    SCOPED_TRACE(testing::Message() << "kept = " << kept);
+    SCOPED_TRACE(::testing::Message() << "kept = " << kept);
     constexpr Index kColumns = 8;
     Products p(normal_matrix(40, 30, 14), normal_matrix(30, kColumns, 15));
     const MatrixXd Omega = p.V.rightCols(kColumns - kept);
@@ -170,7 +168,7 @@ TEST(Ritz, ProbeIsThatOfTheExplicitRemainder) {
       const MatrixXd Q = orthonormal(p.W.leftCols(kept));
       H -= Q * (Q.transpose() * p.G);
     }
-    const VectorXd expected = (H.transpose() * (H * Omega)).jacobiSvd().singularValues().array().square();
+    const VectorXd expected = spectralclip::testing::singular_values(H.transpose() * (H * Omega)).array().square();
     solve_ritz(p.ritz, kDrop);
     const Probe probe = probe_fresh_columns(p.ritz, kept, kDrop);
     const double limit = p.unit() * p.Z.squaredNorm();
@@ -186,7 +184,7 @@ TEST(Ritz, ProbeOfNothingLeftIsRounding) {
   columns << V, normal_matrix(30, 4, 17);
   Products p(normal_matrix(40, 4, 18) * V.transpose(), columns);
   solve_ritz(p.ritz, kDrop);
-  const VectorXd s = p.W.leftCols(4).jacobiSvd().singularValues();
+  const VectorXd s = spectralclip::testing::singular_values(p.W.leftCols(4));
   const double unit = 32 * 8 * kEps * std::pow(s[0] / s[3], 2);
   EXPECT_LE(probe_fresh_columns(p.ritz, 4, kDrop).largest, unit * p.Z.squaredNorm());
 }

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/QR>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "kernels/scalar_convert.h"
+#include "support/factorizations.h"
 
 namespace spectralclip {
 namespace {
@@ -24,7 +25,7 @@ RowMajor orthonormal(Index n, Index r, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   const Eigen::MatrixXd X = Eigen::MatrixXd::NullaryExpr(n, r, [&] { return normal(random); });
-  return Eigen::HouseholderQR<Eigen::MatrixXd>(X).householderQ() * Eigen::MatrixXd::Identity(n, r);
+  return spectralclip::testing::orthonormal_basis(X);
 }
 
 // `above` values from 3 upwards, the rest from a quarter down to an eighth; tau = 1 lies in the gap.
@@ -87,8 +88,8 @@ bool same(const SubspaceState& a, const SubspaceState& b) {
 }
 
 template <class T>
-class SearchTest : public testing::Test {};
-using Scalars = testing::Types<float, double>;
+class SearchTest : public ::testing::Test {};
+using Scalars = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(SearchTest, Scalars);
 
 TYPED_TEST(SearchTest, FindsWhatIsAbove) {

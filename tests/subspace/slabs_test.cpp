@@ -17,7 +17,7 @@ TEST(Slabs, CoverAllRowsOnceInWholeGroups) {
     for (const std::int64_t cols : {1, 7, 768, 3072, 4096, 2000000}) {
       for (const std::int64_t share :
            {std::int64_t{1}, std::int64_t{1} << 15, std::int64_t{1} << 21, std::int64_t{1} << 26}) {
-        SCOPED_TRACE(testing::Message() << rows << " x " << cols << ", " << share << " bytes a share");
+        SCOPED_TRACE(::testing::Message() << rows << " x " << cols << ", " << share << " bytes a share");
         const Slabs slabs = make_slabs(rows, cols, share);
         EXPECT_EQ(slabs.height % 4, 0);
         EXPECT_GE(slabs.count, 1);

@@ -9,8 +9,8 @@ namespace spectralclip::testing {
 
 ::testing::AssertionResult close(const Eigen::MatrixXd& actual, const Eigen::MatrixXd& expected, double tolerance) {
   if (actual.rows() != expected.rows() || actual.cols() != expected.cols()) {
-    return ::testing::AssertionFailure() << actual.rows() << " x " << actual.cols() << " instead of "
-                                         << expected.rows() << " x " << expected.cols();
+    return ::testing::AssertionFailure() << actual.rows() << " x " << actual.cols() << " instead of " << expected.rows()
+                                         << " x " << expected.cols();
   }
   const Eigen::MatrixXd difference = actual - expected;
   const double distance = difference.allFinite() ? difference.stableNorm() : std::numeric_limits<double>::quiet_NaN();

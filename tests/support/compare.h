@@ -13,7 +13,8 @@ namespace spectralclip::testing {
 [[nodiscard]] ::testing::AssertionResult close(const Eigen::MatrixXd& actual, const Eigen::MatrixXd& expected,
                                                double tolerance);
 
-// The q-quantile by rank (the value at position ceil(q n) in order). NaN when there are no values or one of them is NaN.
+// The q-quantile by rank (the value at position ceil(q n) in order). NaN when there are no values or one of them is
+// NaN.
 [[nodiscard]] double quantile(std::vector<double> values, double q);
 [[nodiscard]] inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 

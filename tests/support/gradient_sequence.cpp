@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/gradient_sequence.h"
 
-#include <Eigen/QR>
 #include <cmath>
 
+#include "support/factorizations.h"
 #include "support/oracle.h"
 #include "support/reference.h"
 
@@ -16,8 +16,7 @@ constexpr double kTailExponent = 1.5;  // finite mean, infinite variance: the pa
 void turn(Eigen::MatrixXd& basis, double drift, std::mt19937_64& random) {
   const double length = std::sqrt(static_cast<double>(basis.rows()));
   const Eigen::MatrixXd moved = basis + drift / length * gaussian(basis.rows(), basis.cols(), random);
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(moved);
-  Eigen::MatrixXd Q = qr.householderQ() * Eigen::MatrixXd::Identity(basis.rows(), basis.cols());
+  const Eigen::MatrixXd Q = orthonormal_basis(moved);
   for (Eigen::Index j = 0; j < Q.cols(); ++j) basis.col(j) = Q.col(j) * (Q.col(j).dot(moved.col(j)) < 0 ? -1 : 1);
 }
 

@@ -14,11 +14,11 @@ struct SequenceOptions {
   Eigen::Index rows = 200;
   Eigen::Index cols = 120;
   Eigen::VectorXd signal = Eigen::Vector4d(1, 0.6, 0.4, 0.25);  // leading singular values at loudness 1
-  double drift = 0.05;         // sine of the angle by which each leading vector turns in a step
-  double bulk = 0.1;           // largest singular value of the noise, about
-  double quiet_share = 0.3;    // share of steps at a third of the usual loudness
-  int spike_every = 10;        // 0: never
-  double spike_strength = 3;   // times signal[0], at least; Pareto with exponent 1.5 above it
+  double drift = 0.05;        // sine of the angle by which each leading vector turns in a step
+  double bulk = 0.1;          // largest singular value of the noise, about
+  double quiet_share = 0.3;   // share of steps at a third of the usual loudness
+  int spike_every = 10;       // 0: never
+  double spike_strength = 3;  // times signal[0], at least; Pareto with exponent 1.5 above it
   std::uint64_t seed = 1;
 };
 
@@ -42,7 +42,7 @@ class GradientSequence {
 [[nodiscard]] double pareto(double exponent, std::mt19937_64& random);
 
 // The same matrices with a spike of `strength` (or more, heavy-tailed) times ||G||_2 added in every `every`-th step.
-[[nodiscard]] std::vector<Eigen::MatrixXd> with_spikes(std::vector<Eigen::MatrixXd> sequence, int every, double strength,
-                                                       std::uint64_t seed);
+[[nodiscard]] std::vector<Eigen::MatrixXd> with_spikes(std::vector<Eigen::MatrixXd> sequence, int every,
+                                                       double strength, std::uint64_t seed);
 
 }  // namespace spectralclip::testing

@@ -41,7 +41,8 @@ std::vector<Eigen::MatrixXd> read_npy_sequence(const std::string& path) {
   if (!file) refuse(path, "cannot be opened");
   const std::string header = read_header(file, path);
   std::smatch shape;
-  const bool plain = header.find("'<f4'") != std::string::npos && header.find("'fortran_order': False") != std::string::npos;
+  const bool plain =
+      header.find("'<f4'") != std::string::npos && header.find("'fortran_order': False") != std::string::npos;
   if (!plain || !std::regex_search(header, shape, std::regex(R"(\((\d+), (\d+), (\d+)\))"))) {
     refuse(path, "not a float32 array of three axes in C order");
   }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/oracle.h"
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 
+#include "support/factorizations.h"
 #include "support/reference.h"
 
 namespace spectralclip::testing {
 namespace {
-
-using Extended = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
 
 double scale_of(const Eigen::MatrixXd& G) { return std::max(G.cwiseAbs().maxCoeff(), 1e-300); }
 
@@ -30,10 +27,10 @@ Eigen::MatrixXd with_spectrum(Eigen::Index rows, Eigen::Index cols, const Eigen:
 
 Oracle::Oracle(const Eigen::MatrixXd& G) {
   const double scale = scale_of(G);
-  const Eigen::JacobiSVD<Extended> svd((G / scale).cast<long double>(), Eigen::ComputeThinU | Eigen::ComputeThinV);
-  U_ = svd.matrixU();
-  V_ = svd.matrixV();
-  sigma_ = svd.singularValues().cast<double>() * scale;
+  const ExtendedSvd svd = jacobi_svd((G / scale).cast<long double>());
+  U_ = svd.U;
+  V_ = svd.V;
+  sigma_ = svd.sigma.cast<double>() * scale;
 }
 
 Eigen::VectorXd Oracle::sigma() const { return sigma_; }
@@ -47,10 +44,7 @@ Eigen::MatrixXd Oracle::clipped(double tau) const { return mapped(sigma_.cwiseMi
 
 double spectral_norm(const Eigen::MatrixXd& G) {
   const double scale = scale_of(G);
-  const Eigen::MatrixXd tall = G.rows() < G.cols() ? Eigen::MatrixXd(G.transpose()) : G;
-  const Extended W = (tall / scale).cast<long double>();
-  const Eigen::SelfAdjointEigenSolver<Extended> eigen(W.transpose() * W, Eigen::EigenvaluesOnly);
-  return std::sqrt(std::max(0.0, static_cast<double>(eigen.eigenvalues()[W.cols() - 1]))) * scale;
+  return singular_values(G / scale)[0] * scale;
 }
 
 }  // namespace spectralclip::testing

@@ -29,7 +29,7 @@ class Oracle {
   Eigen::VectorXd sigma_;
 };
 
-// By the eigenvalues of the smaller Gram matrix in extended precision: its squaring costs less than float64 can see.
+// Largest singular value, in extended precision.
 [[nodiscard]] double spectral_norm(const Eigen::MatrixXd& G);
 
 }  // namespace spectralclip::testing

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/reference.h"
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/QR>
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "support/factorizations.h"
 #include "support/oracle.h"
 
 namespace spectralclip::testing {
@@ -33,12 +31,7 @@ Eigen::MatrixXd gram_of_wide(const Eigen::MatrixXd& A) {
 }  // namespace
 
 Eigen::MatrixXd random_basis(Eigen::Index rows, Eigen::Index cols, std::mt19937_64& random) {
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(gaussian(rows, cols, random));
-  Eigen::MatrixXd Q = qr.householderQ() * Eigen::MatrixXd::Identity(rows, cols);
-  for (Eigen::Index j = 0; j < cols; ++j) {
-    if (qr.matrixQR()(j, j) < 0) Q.col(j) = -Q.col(j);
-  }
-  return Q;
+  return orthonormal_basis(gaussian(rows, cols, random));
 }
 
 Eigen::MatrixXd Reference::removed(double tau) const {
@@ -53,10 +46,11 @@ Reference known_matrix(const Eigen::MatrixXd& U, const Eigen::VectorXd& sigma, c
 
 Reference reference_by_svd(const Eigen::MatrixXd& G) {
   const double scale = scale_of(G);
-  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(G / scale, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const ExtendedSvd svd = jacobi_svd((G / scale).cast<long double>());
   // One-sided rotations of n columns: about eps sqrt(n) in the Frobenius norm (180 eps seen at 64 x 64).
-  const double rounding = 32 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(std::max(G.rows(), G.cols())));
-  return {G, svd.matrixU(), svd.singularValues() * scale, svd.matrixV(), rounding * G.stableNorm()};
+  const double rounding =
+      32 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(std::max(G.rows(), G.cols())));
+  return {G, svd.U.cast<double>(), svd.sigma.cast<double>() * scale, svd.V.cast<double>(), rounding * G.stableNorm()};
 }
 
 Reference reference_of(const Reference& known, const Eigen::MatrixXd& stored) {
@@ -69,10 +63,10 @@ Reference reference_of(const Reference& known, const Eigen::MatrixXd& stored) {
 Removed removed_by_gram(const Eigen::MatrixXd& G, double tau) {
   const double scale = scale_of(G);
   const Eigen::MatrixXd A = wide_scaled(G, scale);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(gram_of_wide(A));
-  const Eigen::VectorXd sigma = eigen.eigenvalues().cwiseMax(0).cwiseSqrt() * scale;  // ascending
+  const Eigenpairs eigen = symmetric_eigenpairs(gram_of_wide(A));
+  const Eigen::VectorXd sigma = eigen.values.cwiseMax(0).cwiseSqrt() * scale;  // ascending
   const Eigen::Index count = (sigma.array() > tau).count();
-  const Eigen::MatrixXd X = eigen.eigenvectors().rightCols(count);
+  const Eigen::MatrixXd X = eigen.vectors.rightCols(count);
   const Eigen::VectorXd share = 1 - tau / sigma.tail(count).array();
   const Eigen::MatrixXd part = scale * X * share.asDiagonal() * (X.transpose() * A);
   return {G.rows() <= G.cols() ? part : Eigen::MatrixXd(part.transpose()), sigma[sigma.size() - 1], count};
@@ -81,8 +75,8 @@ Removed removed_by_gram(const Eigen::MatrixXd& G, double tau) {
 double sigma_max_of(const Eigen::MatrixXd& G) {
   const double scale = scale_of(G);
   const Eigen::MatrixXd gram = gram_of_wide(wide_scaled(G, scale));
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(gram, Eigen::EigenvaluesOnly);
-  return std::sqrt(std::max(0.0, eigen.eigenvalues()[gram.rows() - 1])) * scale;
+  const Eigen::VectorXd values = symmetric_eigenvalues(gram);
+  return std::sqrt(std::max(0.0, values[gram.rows() - 1])) * scale;
 }
 
 double sigma_max_from_below(const Eigen::MatrixXd& G, int iterations) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix in any storage type with a padded row stride, filled from float64 and read back; the padding and a row behind
-// the end carry a pattern that nobody may touch.
+// A matrix in any storage type with a padded row stride, filled from float64 and read back; the padding and a row
+// behind the end carry a pattern that nobody may touch.
 #pragma once
 
 #include <Eigen/Core>
