@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SPECTRALCLIP_REQUIRE(condition, parts…): misuse at the public edge throws InvalidArgument with the values in the text.
+// SPECTRALCLIP_REQUIRE(condition, parts…): misuse at the public edge throws InvalidArgument with the values in the
+// text.
 #pragma once
 
 #include <sstream>
@@ -18,7 +19,7 @@ template <class... Parts>
 
 }  // namespace spectralclip::detail
 
-#define SPECTRALCLIP_REQUIRE(condition, ...)                                                    \
-  do {                                                                                          \
+#define SPECTRALCLIP_REQUIRE(condition, ...)                                                              \
+  do {                                                                                                    \
     if (!(condition)) throw ::spectralclip::InvalidArgument(::spectralclip::detail::concat(__VA_ARGS__)); \
   } while (false)

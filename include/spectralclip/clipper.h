@@ -44,21 +44,21 @@ struct LayerReport {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   Treatment treatment = Treatment::spectral;
-  std::string rule;         // label of the rule that applied
+  std::string rule;  // label of the rule that applied
   bool has_gradient = false;
   std::int64_t steps = 0;          // gradients seen by this layer
   std::int64_t steps_clipped = 0;  // … and how many of them were clipped
-  ClipReport clip;          // of the latest step
+  ClipReport clip;                 // of the latest step
 };
 
 struct StepReport {
-  std::int64_t step = 0;       // 1 for the first
-  double norm_before = 0;      // total norm over all layers with a finite gradient, skipped ones included
+  std::int64_t step = 0;   // 1 for the first
+  double norm_before = 0;  // total norm over all layers with a finite gradient, skipped ones included
   double norm_after = 0;
   std::int64_t layers_clipped = 0;
   std::int64_t layers_not_finite = 0;
   std::int64_t layers_rank_exhausted = 0;
-  bool left_all = false;       // OnNonFinite::leave_all found a non-finite layer: nothing was touched
+  bool left_all = false;                // OnNonFinite::leave_all found a non-finite layer: nothing was touched
   std::span<const LayerReport> layers;  // valid until the next step
 };
 

@@ -13,8 +13,8 @@ namespace spectralclip {
 class TaskRef {
  public:
   template <class Callable>
-    requires(!std::is_same_v<std::remove_cv_t<Callable>, TaskRef>)  // copying a TaskRef copies what it refers to
-  TaskRef(Callable& callable)  // NOLINT(google-explicit-constructor): borrowed like std::function_ref
+  requires(!std::is_same_v<std::remove_cv_t<Callable>, TaskRef>)  // copying a TaskRef copies what it refers to
+      TaskRef(Callable& callable)  // NOLINT(google-explicit-constructor): borrowed like std::function_ref
       : object_(&callable), call_([](void* object, std::int64_t i) { (*static_cast<Callable*>(object))(i); }) {}
   void operator()(std::int64_t i) const { call_(object_, i); }
 

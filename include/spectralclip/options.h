@@ -29,15 +29,15 @@ struct ClipOptions {
   Method method = Method::tracked;
   // sketched: the rank (10 when unset). tracked: unset lets the rank follow the spectrum; a value fixes it.
   std::optional<std::int64_t> rank = {};
-  std::int64_t oversampling = 5;   // sketched: extra columns beside the rank
-  int power_passes = 1;            // sketched: fused passes beyond the first
-  double tolerance = 1e-4;         // tracked: wanted relative error of the removed part
-  int max_passes = 4;              // tracked: at most this many reads of the matrix to decide and refine
-  std::int64_t max_columns = 64;   // tracked: widest subspace that a free rank may grow to
+  std::int64_t oversampling = 5;              // sketched: extra columns beside the rank
+  int power_passes = 1;                       // sketched: fused passes beyond the first
+  double tolerance = 1e-4;                    // tracked: wanted relative error of the removed part
+  int max_passes = 4;                         // tracked: at most this many reads of the matrix to decide and refine
+  std::int64_t max_columns = 64;              // tracked: widest subspace that a free rank may grow to
   Exhausted exhausted = Exhausted::go_exact;  // tracked with a free rank: beyond max_columns
-  bool observe_only = false;       // report what would be clipped, write nothing
-  bool measure_time = false;       // fill ClipReport::seconds
-  std::uint64_t seed = 0;          // random columns come from (seed, matrix id, step, pass): an address, not a state
+  bool observe_only = false;                  // report what would be clipped, write nothing
+  bool measure_time = false;                  // fill ClipReport::seconds
+  std::uint64_t seed = 0;  // random columns come from (seed, matrix id, step, pass): an address, not a state
 };
 
 // Throws InvalidArgument naming the option, its value and its range.

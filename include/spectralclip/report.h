@@ -32,18 +32,18 @@ inline constexpr int kStageCount = 3;
 
 struct ClipReport {
   ClipStatus status = ClipStatus::ok;
-  Method method = Method::tracked;         // the method that did the work (what `automatic` or a fallback chose)
-  double tau = 0;                          // threshold used; infinity when nothing was to be clipped
-  double sigma_max = 0;                    // largest singular value found before clipping
-  std::int64_t clipped = 0;                // singular values lowered to tau
-  double norm_before = 0;                  // Frobenius norms
+  Method method = Method::tracked;  // the method that did the work (what `automatic` or a fallback chose)
+  double tau = 0;                   // threshold used; infinity when nothing was to be clipped
+  double sigma_max = 0;             // largest singular value found before clipping
+  std::int64_t clipped = 0;         // singular values lowered to tau
+  double norm_before = 0;           // Frobenius norms
   double norm_after = 0;
-  double removed_energy = 0;               // 1 - norm_after^2 / norm_before^2, in [0, 1]
-  double sigma_bound = 0;                  // nothing left is larger than this …
+  double removed_energy = 0;                  // 1 - norm_after^2 / norm_before^2, in [0, 1]
+  double sigma_bound = 0;                     // nothing left is larger than this …
   BoundKind bound_kind = BoundKind::certain;  // … said with this confidence
-  double error_estimate = 0;               // relative error of the removed part, as the residual tells
-  int passes = 0;                          // reads of the whole matrix, the update not counted
-  std::int64_t columns = 0;                // width of the subspace used (0 for dense methods)
+  double error_estimate = 0;                  // relative error of the removed part, as the residual tells
+  int passes = 0;                             // reads of the whole matrix, the update not counted
+  std::int64_t columns = 0;                   // width of the subspace used (0 for dense methods)
   std::array<double, kStageCount> seconds{};
 
   [[nodiscard]] bool written() const noexcept { return clipped > 0 && status != ClipStatus::not_finite; }

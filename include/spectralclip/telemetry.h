@@ -14,9 +14,9 @@
 namespace spectralclip {
 
 struct TelemetryOptions {
-  std::int64_t every = 1;                  // write each `every`-th step
-  std::string name_pattern = "*";          // glob: which layers are listed
-  bool only_clipped = false;               // list only layers that were clipped or went wrong
+  std::int64_t every = 1;          // write each `every`-th step
+  std::string name_pattern = "*";  // glob: which layers are listed
+  bool only_clipped = false;       // list only layers that were clipped or went wrong
 };
 
 // Extra fields of the caller's own for a step ("loss", "lr", …), written before the layers.

@@ -14,7 +14,6 @@ namespace spectralclip {
 namespace {
 
 constexpr std::int64_t kSketchedRank = 10;  // the paper's r
-constexpr double kRoundingUnits = 16;       // rounding of a blocked sum of squares or of a Ritz value, in eps: see numerics
 
 SearchOptions search_options(const ClipOptions& options, double tau, const AnyMatrix& G) {
   SearchOptions s;
@@ -64,13 +63,16 @@ double lower_to_tau(const AnyMatrix& G, const SubspaceSearch<T>& search, double 
 template <class T>
 void fill_certificate(ClipReport& report, const AnyMatrix& G, const SubspaceSearch<T>& search, const Left& left,
                       const SearchOptions& options, double norm_squared_after) {
-  const double rounding = kRoundingUnits * work_epsilon(G.type);
+  const double rounding =
+      dead_band(G.type);  // of a sum of squares or of a Ritz value, relative: measured below half of it
   const double sigma_max = report.sigma_max;
   const double stored = report.clipped > 0 && needs_conversion(G.type) ? storage_epsilon(G.type) : 0.0;
   CertificateInput input;
-  input.seen = left.largest + rounding * sigma_max + stored * report.norm_after;
+  const double amplified = rounding * search.amplification() * sigma_max;  // error of a row of B
+  const auto columns = static_cast<double>(search.columns());
+  input.seen = left.largest + amplified + stored * report.norm_after;
   input.unseen_energy = (search.complete() ? 0.0 : std::max(norm_squared_after - left.energy, 0.0)) +
-                        rounding * (norm_squared_after + left.largest * sigma_max);
+                        rounding * norm_squared_after + columns * (2 * left.largest + amplified) * amplified;
   const double probe_rounding = rounding * sigma_max * report.norm_before;
   input.probe_largest = search.probe_largest() + probe_rounding * probe_rounding;
   input.fresh = search.fresh();

@@ -7,15 +7,15 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/norm.h"
 #include "kernels/convert.h"
+#include "kernels/norm.h"
 #include "subspace/slabs.h"
 
 namespace spectralclip {
 namespace {
 
-constexpr std::int64_t kMaxSlabs = 32;    // as slabs.h
-constexpr std::int64_t kPiece = 1024;  // entries converted at a time: 4 KiB on the stack
+constexpr std::int64_t kMaxSlabs = 32;  // as slabs.h
+constexpr std::int64_t kPiece = 1024;   // entries converted at a time: 4 KiB on the stack
 
 Slabs slabs_of(const AnyMatrix& G) { return make_slabs(G.rows, G.cols, 0); }
 

@@ -8,9 +8,9 @@
 namespace spectralclip::factor {
 
 struct DenseSvd {
-  Eigen::MatrixXd U;      // m x r, r = min(m, n), orthonormal columns
-  Eigen::VectorXd sigma;  // r, largest first
-  Eigen::MatrixXd V;      // n x r, orthonormal columns
+  Eigen::MatrixXd U;       // m x r, r = min(m, n), orthonormal columns
+  Eigen::VectorXd sigma;   // r, largest first
+  Eigen::MatrixXd V;       // n x r, orthonormal columns
   bool converged = false;  // residual and orthonormality are at the level of rounding
 };
 

@@ -80,10 +80,10 @@ void symmetric_eigen(double* A, std::int64_t k, double* values, double* vectors)
   sort_descending(values, vectors, k);
 }
 
-std::int64_t inverse_cholesky(const double* A, std::int64_t k, double drop, double* factor, double* inverse) {
+Independence inverse_cholesky(const double* A, std::int64_t k, double drop, double* factor, double* inverse) {
   std::fill(factor, factor + k * k, 0.0);
   std::fill(inverse, inverse + k * k, 0.0);
-  std::int64_t independent = 0;
+  Independence independence;
   for (std::int64_t i = 0; i < k; ++i) {
     double* row = factor + i * k;
     double pivot = A[i * k + i];
@@ -99,7 +99,8 @@ std::int64_t inverse_cholesky(const double* A, std::int64_t k, double drop, doub
       std::fill(row, row + i, 0.0);
       continue;
     }
-    ++independent;
+    ++independence.columns;
+    independence.weakest = std::min(independence.weakest, pivot / A[i * k + i]);
     row[i] = std::sqrt(pivot);
     double* out = inverse + i * k;  // forward substitution, one row of L^-1 at a time
     for (std::int64_t j = 0; j < i; ++j) {
@@ -108,7 +109,7 @@ std::int64_t inverse_cholesky(const double* A, std::int64_t k, double drop, doub
     for (std::int64_t l = 0; l < i; ++l) out[l] /= row[i];
     out[i] = 1 / row[i];
   }
-  return independent;
+  return independence;
 }
 
 void congruence(const double* X, const double* A, std::int64_t k, double* scratch, double* C) {

@@ -13,8 +13,12 @@ namespace spectralclip {
 void symmetric_eigen(double* A, std::int64_t k, double* values, double* vectors);
 
 // inverse = L^-1 (lower triangular, k x k) for A = L L^T. A column that depends on earlier ones, pivot <= drop * A_ii,
-// is left out: its row of L^-1 is zero. Returns how many columns are independent. factor: k x k scratch.
-std::int64_t inverse_cholesky(const double* A, std::int64_t k, double drop, double* factor, double* inverse);
+// is left out: its row of L^-1 is zero. factor: k x k scratch.
+struct Independence {
+  std::int64_t columns = 0;  // how many are independent
+  double weakest = 1;        // smallest pivot ratio among them: rounding of a column is amplified by its inverse root
+};
+Independence inverse_cholesky(const double* A, std::int64_t k, double drop, double* factor, double* inverse);
 
 // C = X A X^T for lower triangular X. scratch: k x k.
 void congruence(const double* X, const double* A, std::int64_t k, double* scratch, double* C);

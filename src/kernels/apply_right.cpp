@@ -13,10 +13,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace spectralclip::kernels::HWY_NAMESPACE {
 
-// G[r] += sum_c W[r][c] Vt[c] over [0, n) for R rows and C columns; squares += new G^2 when kLast.
+// G[r] += sum_c W[r][c] Vt[c] over [0, n) for R rows and C columns. kLast: squares += new G^2, and the same place
+// `ahead` entries further on, in the block of rows that comes next, is asked for.
 template <class T, int R, int C, bool kLast>
 HWY_INLINE void update_tile(T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT W, int64_t ldw,
-                            const T* HWY_RESTRICT Vt, int64_t ldv, int64_t n, Vector<T>* squares) {
+                            const T* HWY_RESTRICT Vt, int64_t ldv, int64_t n, int64_t ahead, Vector<T>* squares) {
   const Tag<T> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   Vector<T> w[R][C];
@@ -35,7 +36,10 @@ HWY_INLINE void update_tile(T* HWY_RESTRICT G, int64_t stride, const T* HWY_REST
     }
     for (int r = 0; r < R; ++r) {
       hn::StoreU(g[r], d, G + r * stride + j);
-      if constexpr (kLast) square[r] = hn::MulAdd(g[r], g[r], square[r]);
+      if constexpr (kLast) {
+        square[r] = hn::MulAdd(g[r], g[r], square[r]);
+        __builtin_prefetch(G + r * stride + j + ahead, 1, 2);
+      }
     }
   }
   if (j < n) {
@@ -53,28 +57,30 @@ HWY_INLINE void update_tile(T* HWY_RESTRICT G, int64_t stride, const T* HWY_REST
 
 template <class T, int R, int C>
 HWY_INLINE void update_columns(T* G, int64_t stride, const T* W, int64_t ldw, const T* Vt, int64_t ldv, int64_t n,
-                               bool last, Vector<T>* squares) {
+                               bool last, int64_t ahead, Vector<T>* squares) {
   if (last) {
-    update_tile<T, R, C, true>(G, stride, W, ldw, Vt, ldv, n, squares);
+    update_tile<T, R, C, true>(G, stride, W, ldw, Vt, ldv, n, ahead, squares);
   } else {
-    update_tile<T, R, C, false>(G, stride, W, ldw, Vt, ldv, n, squares);
+    update_tile<T, R, C, false>(G, stride, W, ldw, Vt, ldv, n, ahead, squares);
   }
 }
 
 // All c columns for R rows of one tile; returns the sum of squares of the result.
 template <class T, int R>
-HWY_INLINE double update_rows(const RightUpdate<T>& update, T* G, const T* W, const T* Vt, int64_t n) {
+HWY_INLINE double update_rows(const RightUpdate<T>& update, T* G, const T* W, const T* Vt, int64_t n, int64_t ahead) {
   const int64_t ldv = padded(update.cols);
   Vector<T> squares = hn::Zero(Tag<T>());
   int64_t c = 0;
   for (; c + 4 <= update.c; c += 4) {
-    update_columns<T, R, 4>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, c + 4 == update.c, &squares);
+    update_columns<T, R, 4>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, c + 4 == update.c, ahead,
+                            &squares);
   }
   for (; c + 2 <= update.c; c += 2) {
-    update_columns<T, R, 2>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, c + 2 == update.c, &squares);
+    update_columns<T, R, 2>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, c + 2 == update.c, ahead,
+                            &squares);
   }
   for (; c < update.c; ++c) {
-    update_columns<T, R, 1>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, true, &squares);
+    update_columns<T, R, 1>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, true, ahead, &squares);
   }
   return sum_lanes<T>(squares);
 }
@@ -87,10 +93,12 @@ HWY_INLINE double update_block(const RightUpdate<T>& update, T* G, int64_t rows,
     const int64_t n = std::min(tile, update.cols - j);
     int64_t i = 0;
     for (; i + 2 <= rows; i += 2) {
-      norm_squared += update_rows<T, 2>(update, G + i * update.stride + j, W + i * update.c, update.Vt + j, n);
+      norm_squared += update_rows<T, 2>(update, G + i * update.stride + j, W + i * update.c, update.Vt + j, n,
+                                        rows * update.stride);
     }
     for (; i < rows; ++i) {
-      norm_squared += update_rows<T, 1>(update, G + i * update.stride + j, W + i * update.c, update.Vt + j, n);
+      norm_squared += update_rows<T, 1>(update, G + i * update.stride + j, W + i * update.c, update.Vt + j, n,
+                                        rows * update.stride);
     }
   }
   return norm_squared;

@@ -12,11 +12,11 @@ namespace spectralclip::kernels {
 
 template <class T>
 struct RightUpdate {
-  T* G = nullptr;                  // rows x cols, row-major, read and written once
+  T* G = nullptr;  // rows x cols, row-major, read and written once
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t stride = 0;
-  const T* Vt = nullptr;           // c x padded(cols), orthonormal rows
+  const T* Vt = nullptr;  // c x padded(cols), orthonormal rows
   std::int64_t c = 0;
   const T* coefficient = nullptr;  // c
   T* scratch = nullptr;            // fused_pass_scratch<T>(c) entries

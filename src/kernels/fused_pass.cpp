@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace spectralclip::kernels::HWY_NAMESPACE {
 
 // Zt[c] += sum_r W[r][c] G[r] over [0, n): R rows and C columns, R*C broadcasts held in registers.
-// Meanwhile asks for kAhead rows of the block that comes next, at `next`: spread over the column pairs, so that memory is
-// read while there is arithmetic to do.
+// Meanwhile asks for kAhead rows of the block that comes next, at `next`: spread over the column pairs, so that memory
+// is read while there is arithmetic to do.
 template <class T, int R, int C, int kAhead>
 HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT W, int64_t k, int64_t n,
                           T* HWY_RESTRICT Zt, int64_t ldz, const T* next) {
@@ -47,8 +47,8 @@ HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_
   }
 }
 
-// Zt += (G_block^T W)^T, tile by tile: four rows of G and the tile of Zt stay in L1 while the columns go by. The product
-// with V has asked for every other row of the next block; here the first column pair asks for the rest.
+// Zt += (G_block^T W)^T, tile by tile: four rows of G and the tile of Zt stay in L1 while the columns go by. The
+// product with V has asked for every other row of the next block; here the first column pair asks for the rest.
 template <class T>
 HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int64_t rows, const T* W) {
   const int64_t ldz = padded(pass.cols);
@@ -112,8 +112,8 @@ HWY_INLINE double run_pass(const FusedPass<T>& pass) {
   for (int64_t i = 0; i < pass.rows; i += block) {
     const int64_t rows = std::min(block, pass.rows - i);
     const T* G = pass.G + i * pass.stride;
-    norm_squared += block_times_columns<T, true>(G, rows, pass.cols, pass.stride, pass.Vt, padded(pass.cols), pass.k, W,
-                                                 partial);
+    norm_squared +=
+        block_times_columns<T, true>(G, rows, pass.cols, pass.stride, pass.Vt, padded(pass.cols), pass.k, W, partial);
     add_small_gram(W, rows, pass.k, pass.S);
     add_transposed_product(pass, G, rows, W);
   }

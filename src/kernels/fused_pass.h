@@ -7,15 +7,18 @@
 
 namespace spectralclip::kernels {
 
-// Columns come in pairs: k is a multiple of kColumnStep. Rows of Vt and Zt are padded to kPadEntries entries (zeros).
+// Columns come in pairs: k is a multiple of kColumnStep. Rows of Vt and Zt are padded(n) entries apart, zeros behind n.
 inline constexpr std::int64_t kColumnStep = 2;
 inline constexpr std::int64_t kPadEntries = 16;
 
+// n rounded up to an odd number of 16 entries: an odd number of cache lines, so that the same place of many rows falls
+// into different sets of the L1. (With 3072 floats a row, 12 KiB, all rows of V would share one set.)
 [[nodiscard]] constexpr std::int64_t padded(std::int64_t n) noexcept {
-  return (n + kPadEntries - 1) / kPadEntries * kPadEntries;
+  return ((n + kPadEntries - 1) / kPadEntries | 1) * kPadEntries;
 }
 
-// Rows of G taken together, a function of the row's bytes alone: 64 KiB of G, the next block, V and Z stay in a 512 KiB L2.
+// Rows of G taken together, a function of the row's bytes alone: 64 KiB of G, the next block, V and Z stay in a 512 KiB
+// L2.
 [[nodiscard]] constexpr std::int64_t block_rows(std::int64_t row_bytes) noexcept {
   const std::int64_t rows = (std::int64_t{64} << 10) / (row_bytes > 0 ? row_bytes : 1) / 4 * 4;
   return rows < 4 ? 4 : rows > 32 ? 32 : rows;
@@ -23,15 +26,15 @@ inline constexpr std::int64_t kPadEntries = 16;
 
 template <class T>
 struct FusedPass {
-  const T* G = nullptr;      // rows x cols, row-major
+  const T* G = nullptr;  // rows x cols, row-major
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t stride = 0;
-  const T* Vt = nullptr;     // k x padded(cols): row c is column c of V
+  const T* Vt = nullptr;  // k x padded(cols): row c is column c of V
   std::int64_t k = 0;
-  T* Zt = nullptr;           // k x padded(cols), added to
-  double* S = nullptr;       // k x k, added to
-  T* scratch = nullptr;      // fused_pass_scratch<T>(k) entries
+  T* Zt = nullptr;       // k x padded(cols), added to
+  double* S = nullptr;   // k x k, added to
+  T* scratch = nullptr;  // fused_pass_scratch<T>(k) entries
 };
 
 template <class T>

@@ -93,7 +93,8 @@ void cross_f32(const float* A, int64_t ka, const float* B, int64_t kb, int64_t n
 void cross_f64(const double* A, int64_t ka, const double* B, int64_t kb, int64_t n, int64_t lda, double* K) {
   cross_gram(A, ka, B, kb, n, lda, K);
 }
-void combine_f32(const double* M, int64_t r, int64_t k, int64_t ldm, const float* A, int64_t n, int64_t lda, float* out) {
+void combine_f32(const double* M, int64_t r, int64_t k, int64_t ldm, const float* A, int64_t n, int64_t lda,
+                 float* out) {
   combine(M, r, k, ldm, A, n, lda, out);
 }
 void combine_f64(const double* M, int64_t r, int64_t k, int64_t ldm, const double* A, int64_t n, int64_t lda,

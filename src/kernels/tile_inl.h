@@ -164,12 +164,14 @@ HWY_INLINE double block_times_columns(const T* G, int64_t rows, int64_t cols, in
     int64_t i = 0;
     for (; i + 2 <= rows; i += 2) {
       Vector<T> squares = hn::Zero(d);
-      dot_columns<T, 2, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares, G + (i + rows) * stride + j, j == 0);
+      dot_columns<T, 2, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares,
+                               G + (i + rows) * stride + j, j == 0);
       if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
     }
     for (; i < rows; ++i) {
       Vector<T> squares = hn::Zero(d);
-      dot_columns<T, 1, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares, G + (i + rows) * stride + j, j == 0);
+      dot_columns<T, 1, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares,
+                               G + (i + rows) * stride + j, j == 0);
       if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
     }
   }

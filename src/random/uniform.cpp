@@ -66,7 +66,8 @@ void fill(const RandomStream& stream, std::uint32_t column, T* out, std::int64_t
 
 }  // namespace
 
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) noexcept {
   Batch b{};
   for (int w = 0; w < 4; ++w) b.word[w][0] = counter[static_cast<std::size_t>(w)];
   philox_batch(b, key[0], key[1]);

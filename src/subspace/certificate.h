@@ -14,11 +14,11 @@ struct Certificate {
 };
 
 struct CertificateInput {
-  double seen = 0;             // largest singular value left inside the subspace: min(sigma_max, tau), rounding included
-  double unseen_energy = 0;    // ||G'||_F^2 minus the energy inside the subspace, rounding included
-  double probe_largest = 0;    // largest eigenvalue of the probe (ritz.h); ignored without fresh columns
+  double seen = 0;           // largest singular value left inside the subspace: min(sigma_max, tau), rounding included
+  double unseen_energy = 0;  // ||G'||_F^2 minus the energy inside the subspace, rounding included
+  double probe_largest = 0;  // largest eigenvalue of the probe (ritz.h); ignored without fresh columns
   std::int64_t fresh = 0;
-  int looks = 1;               // how many probes the stopping rule may have looked at (union bound)
+  int looks = 1;  // how many probes the stopping rule may have looked at (union bound)
 };
 
 // sqrt(seen^2 + min(unseen energy, probe bound^2)), said to be certain when the energy decides.

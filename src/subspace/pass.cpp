@@ -49,11 +49,12 @@ double run_pass(const AnyMatrix& G, const T* Vt, T* Zt, double* S, const PassBuf
     T* scratch = b.scratch + (parallel ? slab * b.scratch_entries : 0);
     T* converted = scratch + padded(kernels::fused_pass_scratch<T>(b.k));
     std::fill(share, share + b.share, T{0});
-    b.norms[slab] = over_rows<T, false>(
-        G, b.slabs.begin(slab), b.slabs.size(slab), converted, [&](const T* rows, std::int64_t count, std::int64_t stride) {
-          return kernels::fused_pass(kernels::FusedPass<T>{rows, count, G.cols, stride, Vt, b.k, share,
-                                                           b.grams + slab * gram, scratch});
-        });
+    b.norms[slab] =
+        over_rows<T, false>(G, b.slabs.begin(slab), b.slabs.size(slab), converted,
+                            [&](const T* rows, std::int64_t count, std::int64_t stride) {
+                              return kernels::fused_pass(kernels::FusedPass<T>{rows, count, G.cols, stride, Vt, b.k,
+                                                                               share, b.grams + slab * gram, scratch});
+                            });
     if (!parallel && slab > 0) kernels::add_inplace(Zt, share, b.share);
   };
   if (parallel) {

@@ -18,12 +18,12 @@ template <class T>
 struct PassBuffers {
   Slabs slabs;
   std::int64_t k = 0;
-  std::int64_t lanes = 1;    // slabs that may be under way at once
-  std::int64_t share = 0;    // entries of one slab's share of Zt
-  T* shares = nullptr;       // (lanes) x share
-  double* grams = nullptr;   // (slabs.count) x k x k
-  double* norms = nullptr;   // slabs.count
-  T* scratch = nullptr;      // lanes x scratch_entries
+  std::int64_t lanes = 1;   // slabs that may be under way at once
+  std::int64_t share = 0;   // entries of one slab's share of Zt
+  T* shares = nullptr;      // (lanes) x share
+  double* grams = nullptr;  // (slabs.count) x k x k
+  double* norms = nullptr;  // slabs.count
+  T* scratch = nullptr;     // lanes x scratch_entries
   std::int64_t scratch_entries = 0;
 
   static PassBuffers plan(const AnyMatrix& G, std::int64_t k, const Executor& executor);

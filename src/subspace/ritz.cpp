@@ -49,11 +49,13 @@ void solve_ritz(Ritz& r, double drop) {
   const std::int64_t k = r.k;
   const std::int64_t square = k * k;
   double* factor = r.scratch;
-  double* inverse = r.scratch + square;   // L^-1
-  double* C = r.scratch + 2 * square;     // B B^T
+  double* inverse = r.scratch + square;  // L^-1
+  double* C = r.scratch + 2 * square;    // B B^T
   double* vectors = r.scratch + 3 * square;
   std::copy(r.sigma, r.sigma + k, r.previous);
-  r.independent = inverse_cholesky(r.S, k, drop, factor, inverse);
+  const Independence independence = inverse_cholesky(r.S, k, drop, factor, inverse);
+  r.independent = independence.columns;
+  r.weakest = independence.weakest;
   congruence(inverse, r.T, k, factor, C);
   symmetric_eigen(C, k, r.sigma, vectors);
   for (std::int64_t i = 0; i < k; ++i) {
@@ -96,8 +98,8 @@ Probe probe_fresh_columns(const Ritz& r, std::int64_t kept, double drop) {
   const std::int64_t fresh = k - kept;
   double* factor = r.scratch;
   double* inverse = r.scratch + k * k;
-  double* X = r.scratch + 2 * k * k;       // kept x fresh: S_pp^-1 S_pf
-  double* K = r.scratch + 3 * k * k;       // fresh x fresh, then values and vectors behind it
+  double* X = r.scratch + 2 * k * k;  // kept x fresh: S_pp^-1 S_pf
+  double* K = r.scratch + 3 * k * k;  // fresh x fresh, then values and vectors behind it
   // The leading block of a Cholesky factor is the factor of the leading block.
   inverse_cholesky(r.S, k, drop, factor, inverse);
   for (std::int64_t f = 0; f < fresh; ++f) {
@@ -127,7 +129,8 @@ Probe probe_fresh_columns(const Ritz& r, std::int64_t kept, double drop) {
   double* values = factor;
   double* vectors = inverse;
   for (std::int64_t e = 0; e < fresh; ++e) {
-    for (std::int64_t f = 0; f < e; ++f) K[e * fresh + f] = K[f * fresh + e] = (K[e * fresh + f] + K[f * fresh + e]) / 2;
+    for (std::int64_t f = 0; f < e; ++f)
+      K[e * fresh + f] = K[f * fresh + e] = (K[e * fresh + f] + K[f * fresh + e]) / 2;
   }
   symmetric_eigen(K, fresh, values, vectors);
   return {std::max(values[0], 0.0), std::max(values[fresh - 1], 0.0)};

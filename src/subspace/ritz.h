@@ -12,6 +12,7 @@ namespace spectralclip {
 struct Ritz {
   std::int64_t k = 0;
   std::int64_t independent = 0;  // columns of W that are linearly independent
+  double weakest = 1;            // smallest pivot ratio among them (small_eigen.h)
   double* sigma = nullptr;       // k, descending; zero beyond `independent`
   double* previous = nullptr;    // k: sigma of the pass before, zero when there was none at this width
   double* mix = nullptr;         // k x k: right vectors are the rows of mix * Zt
@@ -30,7 +31,8 @@ struct Ritz {
 // sigma and mix from S and T. drop: pivot ratio below which a column of W counts as dependent.
 void solve_ritz(Ritz& ritz, double drop);
 
-// sine[0 … count) from N, P and T: sine^2 = mix (T - P^T N^-1 P) mix^T, free of cancellation down to rounding of double.
+// sine[0 … count) from N, P and T: sine^2 = mix (T - P^T N^-1 P) mix^T, free of cancellation down to rounding of
+// double.
 void solve_sines(Ritz& ritz, std::int64_t count);
 
 // The probe: fresh columns Omega (the last k - kept of V), H = (I - Q Q^T) G with Q from the kept columns alone, which

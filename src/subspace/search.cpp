@@ -14,9 +14,10 @@ namespace {
 
 using kernels::padded;
 
-// A column of W that rounding cannot tell from a combination of earlier ones: (a few eps)^2, not below double's own.
+// A column of W counts as a combination of earlier ones when less than this share of its square is new: rounding of Z,
+// eps sigma_max, is amplified by the inverse root of it in B = L^-1 Z^T, to 1e-4 sigma_max (float) at worst.
 template <class T>
-constexpr double kDrop = std::max(64.0 * std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon(), 1e-13);
+constexpr double kDrop = sizeof(T) == 4 ? 1e-6 : 1e-10;
 
 // Sums of squares outside this range lose entries to overflow or underflow of T; such a matrix goes to a dense method.
 template <class T>
@@ -26,8 +27,8 @@ bool in_range(double norm_squared) {
 
 std::int64_t even(std::int64_t k) { return (k + 1) / 2 * 2; }
 
-constexpr double kColdSettled = 1e-3;   // relative change of sigma_max at which a cold start may stop
-constexpr double kErrorSafety = 2.0;    // measured true / estimated error: median 2 with fresh columns (numerics.md)
+constexpr double kColdSettled = 1e-3;    // relative change of sigma_max at which a cold start may stop
+constexpr double kErrorSafety = 2.0;     // measured true / estimated error: median 2 with fresh columns (numerics.md)
 constexpr std::int64_t kCalmSteps = 16;  // steps before a width that is no longer needed is halved
 
 }  // namespace
@@ -95,6 +96,25 @@ void SubspaceSearch<T>::fill_fresh_columns() {
     fill_uniform(stream_, static_cast<std::uint32_t>(i), row, G_.cols);
     std::fill(row + G_.cols, row + padded(G_.cols), T{0});
   }
+}
+
+// Fresh columns lose what they share with the kept ones. H (ritz.h) vanishes on the kept columns, so the probe stays
+// what it was; but W of a fresh column is no longer swamped by a spike that is already held.
+template <class T>
+void SubspaceSearch<T>::deflate_fresh_columns() {
+  if (kept_ == 0 || fresh_ == 0) return;
+  const std::int64_t ld = padded(G_.cols);
+  T* fresh = Vt_ + kept_ * ld;
+  double* mix = ritz_.N;  // fresh x k: [-shared, identity]
+  double* shared = ritz_.P;
+  kernels::cross_gram_rows(fresh, fresh_, Vt_, kept_, G_.cols, ld, shared);
+  std::fill(mix, mix + fresh_ * k_, 0.0);
+  for (std::int64_t f = 0; f < fresh_; ++f) {
+    for (std::int64_t i = 0; i < kept_; ++i) mix[f * k_ + i] = -shared[f * kept_ + i];
+    mix[f * k_ + kept_ + f] = 1;
+  }
+  kernels::combine_rows(mix, fresh_, k_, k_, Vt_, G_.cols, ld, spare_);
+  std::copy(spare_, spare_ + fresh_ * ld, fresh);
 }
 
 template <class T>
@@ -190,8 +210,7 @@ typename SubspaceSearch<T>::Next SubspaceSearch<T>::decide() {
     return Next::done;
   }
   estimate_error();
-  const bool cold_unsettled =
-      cold_ && std::abs(ritz_.sigma[0] - ritz_.previous[0]) > kColdSettled * ritz_.sigma[0];
+  const bool cold_unsettled = cold_ && std::abs(ritz_.sigma[0] - ritz_.previous[0]) > kColdSettled * ritz_.sigma[0];
   const bool look_again = !probed_again_ && probe_fires();
   const bool rising = below_may_rise();
   if (passes_at_width_ >= options_.max_passes) {
@@ -213,7 +232,7 @@ void SubspaceSearch<T>::take_vectors(std::int64_t count) {
   double* inverse = ritz_.P;
   kernels::combine_rows(ritz_.mix, count, k_, k_, Zt_, G_.cols, ld, spare_);
   kernels::gram_rows(spare_, count, G_.cols, ld, gram);
-  kept_ = inverse_cholesky(gram, count, kDrop<T>, factor, inverse);
+  kept_ = inverse_cholesky(gram, count, kDrop<T>, factor, inverse).columns;
   kernels::combine_rows(inverse, count, count, count, spare_, G_.cols, ld, Vt_);
 }
 
@@ -229,6 +248,7 @@ template <class T>
 SearchOutcome SubspaceSearch<T>::run() {
   for (;;) {
     fill_fresh_columns();
+    deflate_fresh_columns();
     if (!read_matrix()) return SearchOutcome::out_of_range;
     analyse();
     const Next next = decide();

@@ -4,6 +4,7 @@
 // It decides how much to read; what to do with the triplets is clip/'s business.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "random/stream.h"
@@ -22,21 +23,21 @@ inline constexpr std::int64_t kFreshColumns = 4;
 inline constexpr std::int64_t kFirstColumns = 8;
 
 struct SearchOptions {
-  double tau = 0;               // threshold …
-  double level = 0;             // … and what counts as above it: tau plus a rounding margin
-  std::int64_t rank = 0;        // 0: free
+  double tau = 0;         // threshold …
+  double level = 0;       // … and what counts as above it: tau plus a rounding margin
+  std::int64_t rank = 0;  // 0: free
   std::int64_t oversampling = 0;
   std::int64_t max_columns = 64;
   double tolerance = 1e-4;
   int max_passes = 4;
-  int power_passes = -1;        // >= 0: sketched, exactly 1 + power_passes passes from a cold start
+  int power_passes = -1;  // >= 0: sketched, exactly 1 + power_passes passes from a cold start
 };
 
 enum class SearchOutcome : std::uint8_t {
-  settled,       // everything found above level is accurate to the tolerance, or passes ran out trying
-  unsettled,     // passes ran out while a value below level was still growing past it
-  exhausted,     // more values above level than the rank or max_columns allow
-  out_of_range   // squares overflow, vanish, or an entry is not finite: nothing was changed
+  settled,      // everything found above level is accurate to the tolerance, or passes ran out trying
+  unsettled,    // passes ran out while a value below level was still growing past it
+  exhausted,    // more values above level than the rank or max_columns allow
+  out_of_range  // squares overflow, vanish, or an entry is not finite: nothing was changed
 };
 
 template <class T>
@@ -57,6 +58,7 @@ class SubspaceSearch {
   [[nodiscard]] double error_estimate() const noexcept { return error_estimate_; }
   [[nodiscard]] bool complete() const noexcept;  // the subspace spans everything: nothing is unseen
   [[nodiscard]] double captured_energy() const noexcept;
+  [[nodiscard]] double amplification() const noexcept { return 1 / std::sqrt(ritz_.weakest); }  // of rounding in B
   [[nodiscard]] double probe_largest() const noexcept { return probe_.largest; }
   [[nodiscard]] std::int64_t fresh() const noexcept { return fresh_; }  // columns behind the probe; 0: no probe
   [[nodiscard]] const PassBuffers<T>& buffers() const noexcept { return buffers_; }
@@ -69,6 +71,7 @@ class SubspaceSearch {
   [[nodiscard]] std::int64_t smaller_side() const noexcept;
   void book(std::int64_t k);
   void fill_fresh_columns();
+  void deflate_fresh_columns();
   bool read_matrix();  // false: out of range
   void analyse();
   [[nodiscard]] Next decide();
@@ -91,11 +94,11 @@ class SubspaceSearch {
 
   PassBuffers<T> buffers_;
   Ritz ritz_;
-  T* Vt_ = nullptr;    // k x padded(cols): columns of this pass, then the vectors found
-  T* Zt_ = nullptr;    // k x padded(cols)
+  T* Vt_ = nullptr;     // k x padded(cols): columns of this pass, then the vectors found
+  T* Zt_ = nullptr;     // k x padded(cols)
   T* spare_ = nullptr;  // k x padded(cols)
   std::int64_t k_ = 0;
-  std::int64_t kept_ = 0;   // leading rows of Vt that come from an earlier pass or step
+  std::int64_t kept_ = 0;  // leading rows of Vt that come from an earlier pass or step
   std::int64_t fresh_ = 0;
   std::int64_t above_ = 0;
   int passes_ = 0;

@@ -9,7 +9,7 @@
 namespace spectralclip {
 
 struct Slabs {
-  std::int64_t rows = 0;   // of the matrix
+  std::int64_t rows = 0;    // of the matrix
   std::int64_t height = 0;  // rows per slab (the last may have fewer)
   std::int64_t count = 0;
 

@@ -21,11 +21,13 @@ namespace spectralclip {
 
 template <class Half>
 void widen_rows(const MatrixView<Half>& G, std::int64_t first, std::int64_t rows, float* block) {
-  for (std::int64_t i = 0; i < rows; ++i) kernels::convert(G.row(first + i), block + i * kernels::padded(G.cols), G.cols);
+  for (std::int64_t i = 0; i < rows; ++i)
+    kernels::convert(G.row(first + i), block + i * kernels::padded(G.cols), G.cols);
 }
 template <class Half>
 void narrow_rows(const MatrixView<Half>& G, std::int64_t first, std::int64_t rows, const float* block) {
-  for (std::int64_t i = 0; i < rows; ++i) kernels::convert(block + i * kernels::padded(G.cols), G.row(first + i), G.cols);
+  for (std::int64_t i = 0; i < rows; ++i)
+    kernels::convert(block + i * kernels::padded(G.cols), G.row(first + i), G.cols);
 }
 
 template <class Half, bool kWrite, class Run>

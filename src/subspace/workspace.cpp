@@ -8,7 +8,7 @@ void Workspace::reserve(std::size_t bytes) {
   if (bytes <= size_) return;
   block_.reset();
   size_ = 0;
-  block_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kAlignment})));
+  block_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})));
   size_ = bytes;
 }
 

@@ -30,7 +30,7 @@ class Workspace {
  private:
   static constexpr std::size_t kAlignment = 64;
   struct AlignedDelete {
-    void operator()(std::byte* block) const noexcept { ::operator delete(block, std::align_val_t{kAlignment}); }
+    void operator()(std::byte* block) const noexcept { ::operator delete (block, std::align_val_t{kAlignment}); }
   };
   std::unique_ptr<std::byte, AlignedDelete> block_;
   std::size_t size_ = 0;

@@ -36,8 +36,7 @@ TEST(Soften, EqualsItsDefinition) {
         SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " + to_string(type) + " c " +
                      std::to_string(c));
         const Oracle oracle(G);
-        const VectorXd after =
-            oracle.sigma().unaryExpr([c](double s) { return s / std::sqrt(1 + (s / c) * (s / c)); });
+        const VectorXd after = oracle.sigma().unaryExpr([c](double s) { return s / std::sqrt(1 + (s / c) * (s / c)); });
         StoredMatrix stored(type, G);
         const ClipReport report = soften_singular_values(stored.view(), c);
         EXPECT_EQ(report.status, ClipStatus::ok);

@@ -40,9 +40,7 @@ MatrixXd symmetric(const VectorXd& values) {
   return (A + A.transpose()) / 2;
 }
 
-double off_identity(const MatrixXd& Q) {
-  return (Q.transpose() * Q - MatrixXd::Identity(Q.cols(), Q.cols())).norm();
-}
+double off_identity(const MatrixXd& Q) { return (Q.transpose() * Q - MatrixXd::Identity(Q.cols(), Q.cols())).norm(); }
 
 VectorXd two_ties(Index n) {
   VectorXd values = VectorXd::Ones(n);
@@ -105,8 +103,8 @@ TEST(GramEigen, FewAndManyVectors) {
   const Index n = 90;
   VectorXd spiked = VectorXd::LinSpaced(n, 0, 1);
   spiked[7] = 1e6;
-  for (const VectorXd& values : {VectorXd(VectorXd::LinSpaced(n, 0, 1)), VectorXd(two_ties(n)),
-                                 VectorXd(VectorXd::Ones(n)), spiked}) {
+  for (const VectorXd& values :
+       {VectorXd(VectorXd::LinSpaced(n, 0, 1)), VectorXd(two_ties(n)), VectorXd(VectorXd::Ones(n)), spiked}) {
     for (const Index count : {Index{1}, Index{7}, n / 3, n / 3 + 1, n}) expect_eigen(values, count);
   }
   expect_eigen(VectorXd::Constant(1, 5.0), 1);

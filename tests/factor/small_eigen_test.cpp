@@ -141,7 +141,7 @@ TEST(InverseCholesky, WhitensPositiveMatrices) {
     const Square X = random_square(k, 31);
     const Square A = X * X.transpose() + Square::Identity(k, k);
     Square factor(k, k), inverse(k, k);
-    EXPECT_EQ(inverse_cholesky(A.data(), k, kEps, factor.data(), inverse.data()), k);
+    EXPECT_EQ(inverse_cholesky(A.data(), k, kEps, factor.data(), inverse.data()).columns, k);
     for (Index i = 0; i < k; ++i) {
       for (Index j = i + 1; j < k; ++j) EXPECT_EQ(inverse(i, j), 0) << "lower triangular";
     }
@@ -162,7 +162,7 @@ TEST(InverseCholesky, LeavesDependentColumnsOut) {
   const Square A = X.transpose() * X;
   Square factor(kSize, kSize), inverse(kSize, kSize);
   const double drop = 64 * kSize * kEps;
-  EXPECT_EQ(inverse_cholesky(A.data(), kSize, drop, factor.data(), inverse.data()), 4);
+  EXPECT_EQ(inverse_cholesky(A.data(), kSize, drop, factor.data(), inverse.data()).columns, 4);
   VectorXd expected = VectorXd::Ones(kSize);
   for (const Index i : {2, 4, 5}) {
     EXPECT_EQ(inverse.row(i).cwiseAbs().sum(), 0) << i;
@@ -178,16 +178,16 @@ TEST(InverseCholesky, LeavesDependentColumnsOut) {
 TEST(InverseCholesky, TinyColumnsAreNotDependentOnes) {
   const double A[4] = {1, 0, 0, 1e-30};
   double factor[4], inverse[4];
-  EXPECT_EQ(inverse_cholesky(A, 2, 1e-13, factor, inverse), 2);
+  EXPECT_EQ(inverse_cholesky(A, 2, 1e-13, factor, inverse).columns, 2);
   EXPECT_NEAR(inverse[3], 1e15, 4 * kEps * 1e15);
   const double nearly[4] = {1, 1, 1, 1 + 1e-14};
-  EXPECT_EQ(inverse_cholesky(nearly, 2, 1e-13, factor, inverse), 1);
+  EXPECT_EQ(inverse_cholesky(nearly, 2, 1e-13, factor, inverse).columns, 1);
 }
 
 TEST(InverseCholesky, NothingIsIndependentInZero) {
   const Square A = Square::Zero(4, 4);
   Square factor(4, 4), inverse(4, 4);
-  EXPECT_EQ(inverse_cholesky(A.data(), 4, 1e-13, factor.data(), inverse.data()), 0);
+  EXPECT_EQ(inverse_cholesky(A.data(), 4, 1e-13, factor.data(), inverse.data()).columns, 0);
   EXPECT_EQ(inverse.norm(), 0);
 }
 
