@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clipping by ATen operators: a batch of equal matrices on any device. No operator here waits for the device, none has
+// a shape that depends on data, nothing is allocated by value of a tensor: it can be captured, compiled and faked. What
+// the core decides by looking (how many passes, how wide a subspace, whether to write) is fixed here or done by masks.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "spectralclip/options.h"
+
+namespace spectralclip::torch::aten {
+
+// What a batch remembers between steps, on its device. Undefined tensors until the first step.
+struct BatchSubspace {
+  at::Tensor V;     // L x n x kept, orthonormal columns, largest first (work type); zero columns where none was found
+  at::Tensor steps; // L, int64: gradients clipped so far; part of the address of the random columns
+};
+
+// Addresses of the random columns: seed and one id per matrix, as in the core (random/stream.h).
+struct BatchStream {
+  std::uint64_t seed = 0;
+  std::vector<std::int64_t> matrix_ids;  // L
+};
+
+// matrices: L tensors of m x n (equal shape, type and device; any strides), clipped in place. tau: L, float64, >= 0 or
+// infinity, on the same device. Returns L x kReportFields in float64 (report_fields.h) on that device.
+//   tracked, automatic: two passes with the kept vectors (rank of them, or kKeptColumns) and kFreshColumns fresh ones
+//   sketched:           1 + power_passes passes from a cold start with rank + oversampling columns
+//   exact, gram, newton_schulz: C_tau by two polar iterations in float64, products only
+// A matrix with NaN or Inf, or with nothing above tau, keeps its bits. tau = 0 erases. observe_only writes nothing.
+[[nodiscard]] at::Tensor clip_batch(const std::vector<at::Tensor>& matrices, const at::Tensor& tau,
+                                    const ClipOptions& options, const BatchStream& stream, BatchSubspace& state);
+
+// Norm clipping of L tensors of any shapes on one device: what vectors get.
+[[nodiscard]] at::Tensor clip_norms(const std::vector<at::Tensor>& tensors, const at::Tensor& tau, bool write);
+
+}  // namespace spectralclip::torch::aten
