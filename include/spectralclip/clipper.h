@@ -2,6 +2,7 @@
 // Many named matrices, each with its own threshold and subspace, clipped in one step() over all of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -41,6 +42,7 @@ struct Gradient {
 // One matrix of one parameter; "name[3]" when a rule made several of it.
 struct LayerReport {
   std::string name;
+  std::size_t parameter = 0;  // position in the list of parameters
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   Treatment treatment = Treatment::spectral;
@@ -74,6 +76,12 @@ class Clipper {
   StepReport step(std::span<const Gradient> gradients, Executor& executor);
   StepReport step(std::span<const Gradient> gradients);  // on a pool of our own, one thread per core
 
+  // One parameter's gradient alone, as soon as it is there (a hook inside backward): the layers of that parameter
+  // advance, all others and steps() stay as they are. On not finite that layer is left alone, whatever on_nonfinite says.
+  void step_parameter(std::size_t parameter, const Gradient& gradient, Executor& executor);
+  // Further parameters at the end of the list; their thresholds and subspaces start now. Throws as the constructor does.
+  void add(const std::vector<Parameter>& parameters);
+
   [[nodiscard]] std::span<const LayerReport> layers() const noexcept;
   [[nodiscard]] std::int64_t steps() const noexcept;
   [[nodiscard]] std::int64_t state_bytes() const noexcept;      // what a checkpoint holds
@@ -86,6 +94,7 @@ class Clipper {
   void load(const std::string& path);
 
  private:
+  friend struct ClipperInternals;  // src/clipper/internals.h: for adapters of this tree
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

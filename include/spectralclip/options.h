@@ -38,6 +38,8 @@ struct ClipOptions {
   bool observe_only = false;                  // report what would be clipped, write nothing
   bool measure_time = false;                  // fill ClipReport::seconds
   std::uint64_t seed = 0;  // random columns come from (seed, matrix id, step, pass): an address, not a state
+
+  friend bool operator==(const ClipOptions&, const ClipOptions&) = default;
 };
 
 // Throws InvalidArgument naming the option, its value and its range.

@@ -24,6 +24,9 @@ enum class Treatment : std::uint8_t {
 struct Parameter {
   std::string name;
   std::vector<std::int64_t> shape;
+  // Settings of its own (a parameter group's), instead of the clipper's; those of a rule stand before them.
+  std::optional<ThresholdOptions> threshold = {};
+  std::optional<ClipOptions> clip = {};
 };
 
 struct Rule {

@@ -10,6 +10,7 @@
 #include "spectralclip/options.h"    // IWYU pragma: export
 #include "spectralclip/report.h"     // IWYU pragma: export
 #include "spectralclip/rules.h"      // IWYU pragma: export
+#include "spectralclip/settings.h"   // IWYU pragma: export
 #include "spectralclip/telemetry.h"  // IWYU pragma: export
 #include "spectralclip/threshold.h"  // IWYU pragma: export
 #include "spectralclip/version.h"    // IWYU pragma: export

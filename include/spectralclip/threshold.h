@@ -27,6 +27,8 @@ struct ThresholdOptions {
   double cap = std::numeric_limits<double>::infinity();
   std::int64_t warmup_steps = 0;  // observe this many values before the first clip
   bool observe_zeros = false;     // a zero gradient says nothing about scale; true reproduces the published clipper
+
+  friend bool operator==(const ThresholdOptions&, const ThresholdOptions&) = default;
 };
 
 // Throws InvalidArgument naming the option, its value and its range.

@@ -3,11 +3,13 @@
 // to be shared by threads without a lock, its executor brings the threads.
 #include "spectralclip/clipper.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 
 #include "clipper/atomic_file.h"
 #include "clipper/checkpoint.h"
+#include "clipper/internals.h"
 #include "clipper/layer.h"
 #include "clipper/schedule.h"
 #include "require.h"
@@ -47,19 +49,21 @@ StepReport summary_of(std::span<const LayerReport> layers) {
 }  // namespace
 
 struct Clipper::Impl {
-  Impl(const std::vector<Parameter>& parameters, const ClipperOptions& options)
-      : parameter_count(parameters.size()),
-        on_nonfinite(options.on_nonfinite),
-        set(make_layers(parameters, options)),
-        schedule(entries_of(set.reports)) {}
+  Impl(const std::vector<Parameter>& parameters, const ClipperOptions& wanted) : options(wanted) { add(parameters); }
 
-  std::size_t parameter_count;
-  OnNonFinite on_nonfinite;
+  ClipperOptions options;
+  std::size_t parameter_count = 0;
   LayerSet set;
-  Schedule schedule;
+  Schedule schedule{{}};
   WorkspacePool workspaces;
   std::unique_ptr<ThreadPool> own_pool;
   std::int64_t steps = 0;
+
+  void add(const std::vector<Parameter>& parameters) {
+    append_layers(set, parameters, options, parameter_count);
+    parameter_count += parameters.size();
+    schedule = Schedule(entries_of(set.reports));
+  }
 
   void check(std::span<const Gradient> gradients) const {
     SPECTRALCLIP_REQUIRE(gradients.size() == parameter_count, gradients.size(), " gradients were given for ",
@@ -114,7 +118,7 @@ StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor
   impl_->check(gradients);
   impl_->forget_latest_reports();
   impl_->workspaces.provide(executor.concurrency());
-  const bool leave_all = impl_->on_nonfinite == OnNonFinite::leave_all && !impl_->all_finite(gradients, executor);
+  const bool leave_all = impl_->options.on_nonfinite == OnNonFinite::leave_all && !impl_->all_finite(gradients, executor);
   if (!leave_all) impl_->clip_all(gradients, executor);
   StepReport report = summary_of(impl_->set.reports);
   report.step = ++impl_->steps;
@@ -126,6 +130,30 @@ StepReport Clipper::step(std::span<const Gradient> gradients) {
   if (!impl_->own_pool) impl_->own_pool = std::make_unique<ThreadPool>();
   return step(gradients, *impl_->own_pool);
 }
+
+void Clipper::step_parameter(std::size_t parameter, const Gradient& gradient, Executor& executor) {
+  SPECTRALCLIP_REQUIRE(parameter < impl_->parameter_count, "parameter ", parameter, " is beyond the ",
+                       impl_->parameter_count, " of this clipper");
+  SPECTRALCLIP_REQUIRE(gradient.data != nullptr, "parameter ", parameter, ": its gradient is null");
+  LayerSet& set = impl_->set;
+  const auto first = std::partition_point(set.layers.begin(), set.layers.end(),
+                                          [&](const Layer& layer) { return layer.parameter < parameter; });
+  const auto begin = static_cast<std::size_t>(first - set.layers.begin());
+  std::size_t end = begin;
+  for (; end < set.layers.size() && set.layers[end].parameter == parameter; ++end) {
+    require_usable(gradient, set.layers[end], set.reports[end]);
+  }
+  const WorkspacePool::Lease workspace(impl_->workspaces);
+  for (std::size_t i = begin; i < end; ++i) {
+    const AnyMatrix G = matrix_of(gradient, set.layers[i], set.reports[i]);
+    clip_layer(set.layers[i], set.reports[i], G, *workspace, executor);
+  }
+}
+
+void Clipper::add(const std::vector<Parameter>& parameters) { impl_->add(parameters); }
+
+LayerSet& ClipperInternals::layers(Clipper& clipper) noexcept { return clipper.impl_->set; }
+StepReport ClipperInternals::summary(std::span<const LayerReport> layers) { return summary_of(layers); }
 
 std::span<const LayerReport> Clipper::layers() const noexcept { return impl_->set.reports; }
 std::int64_t Clipper::steps() const noexcept { return impl_->steps; }

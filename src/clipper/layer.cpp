@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <unordered_set>
 
@@ -23,8 +24,9 @@ void require_unique(std::unordered_set<std::string>& names, const std::string& n
                        "\" (after wrapper prefixes were dropped)");
 }
 
-ClipOptions options_for(const Rule& rule, const ClipperOptions& options, const Matricized& shape) {
-  ClipOptions clip = rule.clip.value_or(options.clip);
+ClipOptions options_for(const Rule& rule, const Parameter& parameter, const ClipperOptions& options,
+                        const Matricized& shape) {
+  ClipOptions clip = rule.clip.value_or(parameter.clip.value_or(options.clip));
   if (clip.rank) clip.rank = std::min(*clip.rank, std::min(shape.rows, shape.cols));
   clip.observe_only = clip.observe_only || options.observe_only;
   return clip;
@@ -44,6 +46,13 @@ std::vector<Rule> validated_rules(const ClipperOptions& options) {
   const std::vector<Rule> defaults = default_rules();
   rules.insert(rules.end(), defaults.begin(), defaults.end());
   return rules;
+}
+
+void validate_own(const Parameter& parameter) try {
+  if (parameter.threshold) validate(*parameter.threshold);
+  if (parameter.clip) validate(*parameter.clip);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(detail::concat("parameter \"", parameter.name, "\": ", error.what()));
 }
 
 ClipReport measured(double tau, double norm) {
@@ -67,36 +76,58 @@ ClipReport run_treatment(Layer& layer, const LayerReport& report, const AnyMatri
 
 }  // namespace
 
-LayerSet make_layers(const std::vector<Parameter>& parameters, const ClipperOptions& options) {
+namespace {
+
+LayerReport report_of(const Parameter& parameter, std::size_t number, const Rule& rule, const Matricized& shape,
+                      std::int64_t index) {
+  LayerReport report;
+  report.name = shape.count == 1 ? parameter.name : detail::concat(parameter.name, "[", index, "]");
+  report.parameter = number;
+  report.rows = shape.rows;
+  report.cols = shape.cols;
+  report.treatment = rule.treatment;
+  report.rule = rule.label;
+  return report;
+}
+
+Layer layer_of(const Parameter& parameter, std::size_t number, const Rule& rule, const ClipperOptions& options,
+               const Matricized& shape, std::int64_t index) {
+  Layer layer;
+  layer.parameter = number;
+  layer.index = index;
+  layer.batch_axes = rule.batch_axes;
+  layer.row_axes = rule.row_axes;
+  layer.matrix_id = matrix_id_of(parameter.name, index);
+  layer.clip = options_for(rule, parameter, options, shape);
+  layer.threshold = rule.threshold.value_or(parameter.threshold.value_or(options.threshold));
+  layer.threshold_state = make_threshold_state(layer.threshold);
+  return layer;
+}
+
+}  // namespace
+
+void append_layers(LayerSet& set, const std::vector<Parameter>& parameters, const ClipperOptions& options,
+                   std::size_t first) {
   const std::vector<Rule> rules = validated_rules(options);
-  LayerSet set;
+  LayerSet added;
   std::unordered_set<std::string> parameter_names;
   std::unordered_set<std::string> layer_names;
+  for (const LayerReport& report : set.reports) layer_names.insert(report.name);
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    const Parameter parameter{normalized_name(parameters[p].name), parameters[p].shape};
+    Parameter parameter = parameters[p];
+    parameter.name = normalized_name(parameter.name);
     require_unique(parameter_names, parameter.name);
+    validate_own(parameter);
     const Rule& rule = find_rule(rules, parameters[p]);
     const Matricized shape = matricize(rule, parameter);
     for (std::int64_t index = 0; index < shape.count; ++index) {
-      LayerReport report;
-      report.name = shape.count == 1 ? parameter.name : detail::concat(parameter.name, "[", index, "]");
-      require_unique(layer_names, report.name);
-      report.rows = shape.rows;
-      report.cols = shape.cols;
-      report.treatment = rule.treatment;
-      report.rule = rule.label;
-      Layer layer;
-      layer.parameter = p;
-      layer.index = index;
-      layer.matrix_id = matrix_id_of(parameter.name, index);
-      layer.clip = options_for(rule, options, shape);
-      layer.threshold = rule.threshold.value_or(options.threshold);
-      layer.threshold_state = make_threshold_state(layer.threshold);
-      set.layers.push_back(std::move(layer));
-      set.reports.push_back(std::move(report));
+      added.reports.push_back(report_of(parameter, first + p, rule, shape, index));
+      require_unique(layer_names, added.reports.back().name);
+      added.layers.push_back(layer_of(parameter, first + p, rule, options, shape, index));
     }
   }
-  return set;
+  std::move(added.layers.begin(), added.layers.end(), std::back_inserter(set.layers));
+  std::move(added.reports.begin(), added.reports.end(), std::back_inserter(set.reports));
 }
 
 void require_usable(const Gradient& gradient, const Layer& layer, const LayerReport& report) {

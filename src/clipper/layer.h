@@ -15,6 +15,8 @@ namespace spectralclip {
 struct Layer {
   std::size_t parameter = 0;  // position in the caller's list …
   std::int64_t index = 0;     // … and which of the parameter's matrices this is
+  int batch_axes = 0;         // how the rule reads the parameter's axes (rules.h)
+  int row_axes = 1;
   std::uint64_t matrix_id = 0;
   ClipOptions clip;  // a fixed rank is at most min(rows, cols) here
   ThresholdOptions threshold;
@@ -28,8 +30,10 @@ struct LayerSet {
   std::vector<LayerReport> reports;
 };
 
-// Applies the rules. Throws InvalidArgument on bad options, bad shapes and names that are not unique.
-[[nodiscard]] LayerSet make_layers(const std::vector<Parameter>& parameters, const ClipperOptions& options);
+// Applies the rules and appends the layers of these parameters, numbered from `first`. Throws InvalidArgument on bad
+// options, bad shapes and names that are not unique; then the set is as it was.
+void append_layers(LayerSet& set, const std::vector<Parameter>& parameters, const ClipperOptions& options,
+                   std::size_t first = 0);
 
 // Throws InvalidArgument naming the layer unless the gradient is usable as this layer's matrix.
 void require_usable(const Gradient& gradient, const Layer& layer, const LayerReport& report);
