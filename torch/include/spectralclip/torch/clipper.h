@@ -43,6 +43,8 @@ class SpectralClipper {
   explicit SpectralClipper(const ::torch::nn::Module& model, const SpectralClipperOptions& options = {});
   explicit SpectralClipper(NamedTensors parameters, const SpectralClipperOptions& options = {});
   explicit SpectralClipper(const std::vector<at::Tensor>& parameters, const SpectralClipperOptions& options = {});
+  // Parameters described by the caller, with settings of their own (parameter groups).
+  SpectralClipper(NamedTensors parameters, std::vector<Parameter> described, const SpectralClipperOptions& options);
   ~SpectralClipper();
   SpectralClipper(SpectralClipper&&) noexcept;
   SpectralClipper& operator=(SpectralClipper&&) noexcept;
@@ -64,6 +66,7 @@ class SpectralClipper {
   [[nodiscard]] std::int64_t steps() const noexcept;
   // Further parameters, with thresholds and subspaces of their own that start now.
   void add_parameters(const NamedTensors& parameters);
+  void add_parameters(const NamedTensors& parameters, const std::vector<Parameter>& described);
 
   // One state for all backends: Clipper's versioned, checksummed bytes. Loading throws StateFileError naming what differs.
   [[nodiscard]] std::vector<std::uint8_t> serialize() const;

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step sorts the gradients: CPU tensors become windows of the core's clipper (or working copies, where strides allow
+// none), the rest goes to the device engine. One core clipper holds the layers, rules and states of both.
+#include <ATen/ATen.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <cmath>
+#include <limits>
+
+#include "clipper/internals.h"
+#include "model/device_engine.h"
+#include "require.h"
+#include "spectralclip/torch/clipper.h"
+#include "spectralclip/torch/report_fields.h"
+#include "tensor/executor.h"
+#include "tensor/window.h"
+
+namespace spectralclip::torch {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr const char* kSparseRule = "sparse gradient: skipped";
+
+std::vector<Parameter> described(const NamedTensors& tensors) {
+  std::vector<Parameter> parameters;
+  for (const auto& [name, tensor] : tensors) {
+    SPECTRALCLIP_REQUIRE(tensor.defined(), "parameter \"", name, "\" is an undefined tensor");
+    parameters.push_back({name, tensor.sizes().vec()});
+  }
+  return parameters;
+}
+
+NamedTensors numbered(const std::vector<at::Tensor>& tensors) {
+  NamedTensors named;
+  for (std::size_t i = 0; i < tensors.size(); ++i) named.emplace_back(std::to_string(i), tensors[i]);
+  return named;
+}
+
+NamedTensors parameters_of(const ::torch::nn::Module& model) {
+  NamedTensors named;
+  for (const auto& item : model.named_parameters()) {
+    const bool tied = std::any_of(named.begin(), named.end(),
+                                  [&](const auto& seen) { return seen.second.is_same(item.value()); });
+    if (!tied) named.emplace_back(item.key(), item.value());
+  }
+  return named;
+}
+
+// Embeddings by type: after the caller's own rules, before the default ones.
+SpectralClipperOptions with_type_rules(SpectralClipperOptions options, const ::torch::nn::Module& model) {
+  for (const auto& item : model.named_modules()) {
+    const auto* module = item.value().get();
+    if (!module->as<::torch::nn::EmbeddingImpl>() && !module->as<::torch::nn::EmbeddingBagImpl>()) continue;
+    Rule rule;
+    rule.name_pattern = item.key().empty() ? "weight" : item.key() + ".weight";
+    rule.treatment = Treatment::skip;
+    rule.label = "embedding by type: skipped";
+    options.rules.push_back(rule);
+  }
+  return options;
+}
+
+ClipperOptions core_options(const SpectralClipperOptions& options) {
+  ClipperOptions core = options;
+  if (options.error_if_nonfinite) core.on_nonfinite = OnNonFinite::leave_all;
+  return core;
+}
+
+[[noreturn]] void throw_not_finite(std::span<const LayerReport> layers) {
+  std::string names;
+  for (const LayerReport& layer : layers) {
+    if (layer.clip.status == ClipStatus::not_finite) names += (names.empty() ? "" : ", ") + layer.name;
+  }
+  throw std::runtime_error("the gradients of " + (names.empty() ? "some parameters" : names) +
+                           " are not finite; nothing was clipped (error_if_nonfinite is set)");
+}
+
+at::ScalarType norm_type(const std::vector<at::Tensor>& gradients) {
+  at::ScalarType type = at::ScalarType::Undefined;
+  for (const at::Tensor& gradient : gradients) {
+    if (!gradient.defined() || gradient.layout() != at::kStrided) continue;
+    type = type == at::ScalarType::Undefined ? gradient.scalar_type() : at::promote_types(type, gradient.scalar_type());
+  }
+  return type;
+}
+
+}  // namespace
+
+const char* to_string(Backend backend) noexcept {
+  return backend == Backend::automatic ? "auto" : backend == Backend::core ? "core" : "aten";
+}
+
+Backend parse_backend(std::string_view name) {
+  for (const Backend backend : {Backend::automatic, Backend::core, Backend::aten}) {
+    if (name == to_string(backend)) return backend;
+  }
+  throw InvalidArgument(detail::concat("backend \"", name, "\" is none of auto, core, aten"));
+}
+
+struct SpectralClipper::Impl {
+  NamedTensors parameters;
+  SpectralClipperOptions options;
+  Clipper core;
+  LayerSet& set;
+  DeviceEngine engine;
+  TorchExecutor executor;
+  std::vector<std::size_t> first_layer;  // of each parameter, and the end behind the last
+  // Of the latest step; kept so that a step allocates nothing once it has run.
+  std::vector<Gradient> windows;
+  std::vector<std::pair<std::size_t, at::Tensor>> copies;  // parameter, its working copy
+  std::vector<DeviceMatrix> device_matrices;
+
+  Impl(NamedTensors named, std::vector<Parameter> described_parameters, const SpectralClipperOptions& wanted)
+      : parameters(std::move(named)),
+        options(wanted),
+        core(std::move(described_parameters), core_options(wanted)),
+        set(ClipperInternals::layers(core)),
+        engine(set) {
+    index_layers();
+  }
+
+  void index_layers() {
+    first_layer.assign(parameters.size() + 1, set.layers.size());
+    for (std::size_t i = set.layers.size(); i-- > 0;) first_layer[set.layers[i].parameter] = i;
+  }
+
+  [[nodiscard]] const Layer& layer_of(std::size_t parameter) const { return set.layers[first_layer[parameter]]; }
+  [[nodiscard]] Axes axes_of(std::size_t parameter) const {
+    return {layer_of(parameter).batch_axes, layer_of(parameter).row_axes};
+  }
+  [[nodiscard]] bool on_core(const at::Tensor& gradient) const {
+    return options.backend != Backend::aten && gradient.device().is_cpu();
+  }
+
+  void require_usable(std::size_t p, const at::Tensor& gradient) const {
+    const auto& [name, parameter] = parameters[p];
+    SPECTRALCLIP_REQUIRE(gradient.sizes() == parameter.sizes(), "parameter \"", name, "\" of shape ", parameter.sizes(),
+                         " has a gradient of shape ", gradient.sizes());
+    (void)scalar_type_of(gradient, name);
+    SPECTRALCLIP_REQUIRE(options.backend != Backend::core || gradient.device().is_cpu(), "parameter \"", name,
+                         "\" has a gradient on ", gradient.device().str(), "; backend core clips CPU tensors only");
+  }
+
+  // Sparse gradients are left alone, and the layer says why.
+  bool usable(std::size_t p, const at::Tensor& gradient) {
+    if (!gradient.defined() || gradient.numel() == 0) return false;
+    if (gradient.layout() == at::kStrided) {
+      require_usable(p, gradient);
+      return true;
+    }
+    for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) set.reports[i].rule = kSparseRule;
+    return false;
+  }
+
+  Gradient window(std::size_t p, const at::Tensor& gradient) {
+    at::Tensor source = gradient;
+    std::optional<Window> found = window_of(source, axes_of(p));
+    if (!found) {
+      source = gradient.contiguous();
+      found = packed_window(source.sizes(), axes_of(p));
+      copies.emplace_back(p, source);
+    }
+    return {source.data_ptr(), scalar_type_of(source, parameters[p].first), found->row_stride};
+  }
+
+  void add_device_matrices(std::size_t p, const at::Tensor& gradient) {
+    at::Tensor source = gradient;
+    std::optional<Window> found = window_of(source, axes_of(p));
+    if (!found) {
+      source = gradient.contiguous();
+      found = packed_window(source.sizes(), axes_of(p));
+      copies.emplace_back(p, source);
+    }
+    std::size_t layer = first_layer[p];
+    for (at::Tensor& matrix : matrices_of(source, *found)) device_matrices.push_back({layer++, std::move(matrix)});
+  }
+
+  void sort(const std::vector<at::Tensor>& gradients) {
+    windows.assign(parameters.size(), Gradient{});
+    copies.clear();
+    device_matrices.clear();
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      if (!usable(p, gradients[p])) continue;
+      if (on_core(gradients[p])) {
+        windows[p] = window(p, gradients[p]);
+      } else {
+        add_device_matrices(p, gradients[p]);
+      }
+    }
+  }
+
+  void write_back(const std::vector<at::Tensor>& gradients) {
+    for (const auto& [p, copy] : copies) {
+      bool changed = !on_core(gradients[p]);
+      for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) changed |= set.reports[i].clip.written();
+      if (changed && !options.observe_only) gradients[p].copy_(copy);
+    }
+    copies.clear();
+  }
+
+  // error_if_nonfinite has to know, so it waits for the device.
+  void require_finite_on_device() const {
+    for (const DeviceMatrix& m : device_matrices) {
+      if (m.matrix.isfinite().all().item<bool>()) continue;
+      throw std::runtime_error("the gradient of " + set.reports[m.layer].name +
+                               " is not finite; nothing was clipped (error_if_nonfinite is set)");
+    }
+  }
+
+  at::Tensor total_norm(const std::vector<at::Tensor>& gradients, double core_norm,
+                        const std::vector<at::Tensor>& squares) const {
+    const at::ScalarType type = norm_type(gradients);
+    if (type == at::ScalarType::Undefined) return at::zeros({});
+    const auto first = std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
+    const auto wide = at::TensorOptions().dtype(at::kDouble).device(first->device());
+    if (squares.empty()) return at::scalar_tensor(core_norm, wide.dtype(type));
+    at::Tensor sum = at::full({}, core_norm * core_norm, wide);
+    for (const at::Tensor& square : squares) sum = sum + square.to(first->device());
+    return sum.sqrt().to(type);
+  }
+
+  at::Tensor step(const std::vector<at::Tensor>& gradients) {
+    SPECTRALCLIP_REQUIRE(gradients.size() == parameters.size(), gradients.size(), " gradients were given for ",
+                         parameters.size(), " parameters");
+    const at::NoGradGuard no_grad;
+    sort(gradients);
+    if (options.error_if_nonfinite) require_finite_on_device();
+    const StepReport report = core.step(windows, executor);
+    if (report.left_all && options.error_if_nonfinite) throw_not_finite(report.layers);
+    std::vector<at::Tensor> squares;
+    const bool leave_all = options.on_nonfinite == OnNonFinite::leave_all;
+    if (!device_matrices.empty()) squares = engine.step(device_matrices, leave_all);
+    write_back(gradients);
+    return total_norm(gradients, report.layers_not_finite > 0 ? kNaN : report.norm_before, squares);
+  }
+
+  at::Tensor step_parameter(std::size_t p, const at::Tensor& gradient) {
+    SPECTRALCLIP_REQUIRE(p < parameters.size(), "parameter ", p, " is beyond the ", parameters.size(), " here");
+    const at::NoGradGuard no_grad;
+    if (!usable(p, gradient)) return at::zeros({});
+    SPECTRALCLIP_REQUIRE(on_core(gradient), "parameter \"", parameters[p].first,
+                         "\": clipping inside backward works on CPU gradients with the core's backend");
+    copies.clear();
+    core.step_parameter(p, window(p, gradient), executor);
+    std::vector<at::Tensor> gradients(parameters.size());
+    gradients[p] = gradient;
+    write_back(gradients);
+    double square = 0;
+    for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) {
+      square += set.reports[i].clip.norm_before * set.reports[i].clip.norm_before;
+    }
+    return total_norm(gradients, std::sqrt(square), {});
+  }
+
+  [[nodiscard]] at::Tensor core_values() const {
+    at::Tensor values = at::full({static_cast<std::int64_t>(set.layers.size()), kReportFields}, kNaN, at::kDouble);
+    auto* data = values.data_ptr<double>();
+    for (std::size_t i = 0; i < set.layers.size(); ++i) {
+      if (!set.reports[i].has_gradient) continue;
+      write_row(set.reports[i].clip, std::span<double, kReportFields>(
+                                         data + static_cast<std::int64_t>(i) * kReportFields, kReportFields));
+    }
+    return values;
+  }
+};
+
+SpectralClipper::SpectralClipper(const ::torch::nn::Module& model, const SpectralClipperOptions& options)
+    : SpectralClipper(parameters_of(model), with_type_rules(options, model)) {}
+SpectralClipper::SpectralClipper(NamedTensors parameters, const SpectralClipperOptions& options) {
+  std::vector<Parameter> shapes = described(parameters);
+  impl_ = std::make_unique<Impl>(std::move(parameters), std::move(shapes), options);
+}
+SpectralClipper::SpectralClipper(const std::vector<at::Tensor>& parameters, const SpectralClipperOptions& options)
+    : SpectralClipper(numbered(parameters), options) {}
+SpectralClipper::SpectralClipper(NamedTensors parameters, std::vector<Parameter> described_parameters,
+                                 const SpectralClipperOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(parameters), std::move(described_parameters), options)) {}
+SpectralClipper::~SpectralClipper() = default;
+SpectralClipper::SpectralClipper(SpectralClipper&&) noexcept = default;
+SpectralClipper& SpectralClipper::operator=(SpectralClipper&&) noexcept = default;
+
+at::Tensor SpectralClipper::step() {
+  std::vector<at::Tensor> gradients;
+  for (const auto& [name, parameter] : impl_->parameters) gradients.push_back(parameter.grad());
+  return impl_->step(gradients);
+}
+at::Tensor SpectralClipper::step(const std::vector<at::Tensor>& gradients) { return impl_->step(gradients); }
+at::Tensor SpectralClipper::step_parameter(std::size_t parameter, const at::Tensor& gradient) {
+  return impl_->step_parameter(parameter, gradient);
+}
+
+StepReport SpectralClipper::report() const {
+  impl_->engine.pull_reports();
+  StepReport report = ClipperInternals::summary(impl_->set.reports);
+  report.step = impl_->core.steps();
+  return report;
+}
+
+at::Tensor SpectralClipper::report_values() const {
+  if (impl_->engine.empty()) return impl_->core_values();
+  const at::Tensor device = impl_->engine.report_values();
+  return at::where(device.isnan().all(1, true), impl_->core_values().to(device.device()), device);
+}
+
+std::size_t SpectralClipper::parameter_count() const noexcept { return impl_->parameters.size(); }
+std::int64_t SpectralClipper::steps() const noexcept { return impl_->core.steps(); }
+
+void SpectralClipper::add_parameters(const NamedTensors& parameters) {
+  add_parameters(parameters, described(parameters));
+}
+void SpectralClipper::add_parameters(const NamedTensors& parameters, const std::vector<Parameter>& described_ones) {
+  impl_->core.add(described_ones);
+  impl_->parameters.insert(impl_->parameters.end(), parameters.begin(), parameters.end());
+  impl_->index_layers();
+}
+
+std::vector<std::uint8_t> SpectralClipper::serialize() const {
+  impl_->engine.pull_states();
+  return impl_->core.serialize();
+}
+void SpectralClipper::deserialize(std::span<const std::uint8_t> bytes) {
+  impl_->core.deserialize(bytes);
+  impl_->engine.forget();
+}
+void SpectralClipper::save(const std::string& path) const {
+  impl_->engine.pull_states();
+  impl_->core.save(path);
+}
+void SpectralClipper::load(const std::string& path) {
+  impl_->core.load(path);
+  impl_->engine.forget();
+}
+
+}  // namespace spectralclip::torch
