@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clipper as an object of the Python package (torch::class_), and its handle: operators that torch.compile can see
+// take a number, not an object.
+#pragma once
+
+#include <torch/custom_class.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ops/settings_text.h"
+
+namespace spectralclip::torch {
+
+class ClipperObject final : public ::torch::CustomClassHolder {
+ public:
+  ClipperObject(std::vector<std::string> names, const std::vector<at::Tensor>& parameters,
+                const std::vector<SettingTexts>& own, const SettingTexts& settings,
+                const std::vector<SettingTexts>& rules);
+  ~ClipperObject() override;
+
+  // gradients[i] belongs to parameter numbers[i]; the others have none in this step.
+  at::Tensor step(const std::vector<at::Tensor>& gradients, const std::vector<std::int64_t>& numbers);
+  at::Tensor step_parameter(std::int64_t number, const at::Tensor& gradient);
+  void add_parameters(std::vector<std::string> names, const std::vector<at::Tensor>& parameters,
+                      const std::vector<SettingTexts>& own);
+
+  // Per layer: name, number of its parameter, rows, cols, treatment, rule, threshold.
+  using Facts = std::tuple<std::vector<std::string>, std::vector<std::int64_t>, std::vector<std::int64_t>,
+                           std::vector<std::int64_t>, std::vector<std::string>, std::vector<std::string>>;
+  [[nodiscard]] Facts facts() const;
+  // layers x kReportFields of the latest step, on the device; and steps, steps_clipped per layer, on the host.
+  [[nodiscard]] at::Tensor values() const { return clipper_.report_values(); }
+  [[nodiscard]] at::Tensor counts() const;
+
+  [[nodiscard]] std::int64_t steps() const noexcept { return clipper_.steps(); }
+  [[nodiscard]] std::int64_t handle() const noexcept { return handle_; }
+  [[nodiscard]] at::Tensor serialize() const;  // uint8
+  void deserialize(const at::Tensor& bytes);
+
+  [[nodiscard]] static ClipperObject& by_handle(std::int64_t handle);  // throws InvalidArgument when it is gone
+
+ private:
+  SpectralClipper clipper_;
+  std::int64_t handle_ = 0;
+};
+
+}  // namespace spectralclip::torch
