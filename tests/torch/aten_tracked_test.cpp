@@ -43,15 +43,15 @@ std::vector<MatrixXd> sequence_of(int steps, std::uint64_t seed) {
   return matrices;
 }
 
-struct Run {
+struct BatchRun {
   std::vector<at::Tensor> results;  // per step: L x m x n
   std::vector<at::Tensor> reports;  // per step: L x fields
 };
 
 // L sequences side by side in one batch.
-Run run_batch(const std::vector<std::vector<MatrixXd>>& sequences, const std::vector<std::int64_t>& ids,
+BatchRun run_batch(const std::vector<std::vector<MatrixXd>>& sequences, const std::vector<std::int64_t>& ids,
               const ClipOptions& options, at::ScalarType type = at::kFloat) {
-  Run run;
+  BatchRun run;
   torch::aten::BatchSubspace state;
   const auto L = static_cast<std::int64_t>(sequences.size());
   for (std::size_t step = 0; step < sequences[0].size(); ++step) {
@@ -67,8 +67,8 @@ Run run_batch(const std::vector<std::vector<MatrixXd>>& sequences, const std::ve
 TEST(AtenBatch, SameBitsOnEveryRun) {
   for (const Method method : {Method::tracked, Method::sketched, Method::gram}) {
     const std::vector<std::vector<MatrixXd>> sequences = {sequence_of(4, 1), sequence_of(4, 2)};
-    const Run first = run_batch(sequences, {3, 4}, {.method = method});
-    const Run second = run_batch(sequences, {3, 4}, {.method = method});
+    const BatchRun first = run_batch(sequences, {3, 4}, {.method = method});
+    const BatchRun second = run_batch(sequences, {3, 4}, {.method = method});
     for (std::size_t step = 0; step < 4; ++step) {
       EXPECT_TRUE(at::equal(first.results[step], second.results[step]));
       EXPECT_TRUE(at::equal(first.reports[step], second.reports[step]));
@@ -78,7 +78,7 @@ TEST(AtenBatch, SameBitsOnEveryRun) {
 
 TEST(AtenBatch, SeedAndIdAreTheRandomness) {
   const std::vector<std::vector<MatrixXd>> sequences = {sequence_of(1, 1)};
-  const Run run = run_batch(sequences, {3}, {});
+  const BatchRun run = run_batch(sequences, {3}, {});
   EXPECT_FALSE(at::equal(run.results[0], run_batch(sequences, {4}, {}).results[0]));
   EXPECT_FALSE(at::equal(run.results[0], run_batch(sequences, {3}, {.seed = 1}).results[0]));
 }
@@ -87,9 +87,9 @@ TEST(AtenBatch, SeedAndIdAreTheRandomness) {
 TEST(AtenBatch, EqualsOneByOne) {
   for (const Method method : {Method::tracked, Method::sketched, Method::gram}) {
     const std::vector<std::vector<MatrixXd>> sequences = {sequence_of(4, 1), sequence_of(4, 2), sequence_of(4, 3)};
-    const Run together = run_batch(sequences, {7, 8, 9}, {.method = method}, at::kDouble);
+    const BatchRun together = run_batch(sequences, {7, 8, 9}, {.method = method}, at::kDouble);
     for (std::int64_t i = 0; i < 3; ++i) {
-      const Run alone = run_batch({sequences[static_cast<std::size_t>(i)]}, {7 + i}, {.method = method}, at::kDouble);
+      const BatchRun alone = run_batch({sequences[static_cast<std::size_t>(i)]}, {7 + i}, {.method = method}, at::kDouble);
       for (std::size_t step = 0; step < 4; ++step) {
         const at::Tensor expected = alone.results[step][0];
         // A subspace turned by rounding moves the result by the error that the estimate admits, and by no more.
@@ -109,8 +109,8 @@ TEST(AtenTracked, NotFiniteStepsLeaveNoTrace) {
   MatrixXd poison = plain[2];
   poison(3, 5) = std::numeric_limits<double>::quiet_NaN();
   poisoned.insert(poisoned.begin() + 2, poison);
-  const Run expected = run_batch({plain, {other.begin(), other.begin() + 6}}, {1, 2}, {});
-  const Run run = run_batch({poisoned, other}, {1, 2}, {});
+  const BatchRun expected = run_batch({plain, {other.begin(), other.begin() + 6}}, {1, 2}, {});
+  const BatchRun run = run_batch({poisoned, other}, {1, 2}, {});
   EXPECT_EQ(read_reports(run.reports[2])[0].status, ClipStatus::not_finite);
   EXPECT_EQ(read_reports(run.reports[2])[1].status, ClipStatus::ok);
   for (const std::size_t step : {0u, 1u}) EXPECT_TRUE(at::equal(run.results[step][0], expected.results[step][0]));
