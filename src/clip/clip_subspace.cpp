@@ -14,6 +14,9 @@ namespace spectralclip {
 namespace {
 
 constexpr std::int64_t kSketchedRank = 10;  // the paper's r
+// Rounding of the update, eps sigma_max, leaves the dead band of 32 eps tau beyond this ratio: the spike's directions
+// are looked at, and if need be lowered, once more.
+constexpr double kCleanRatio = 16;
 
 SearchOptions search_options(const ClipOptions& options, double tau, const AnyMatrix& G) {
   SearchOptions s;
@@ -81,7 +84,7 @@ void fill_certificate(ClipReport& report, const AnyMatrix& G, const SubspaceSear
   report.sigma_bound = certificate.bound;
   report.bound_kind = certificate.kind;
   const double unseen = std::sqrt(std::max(certificate.bound * certificate.bound - input.seen * input.seen, 0.0));
-  const bool full = options.rank > 0 && search.above() >= options.rank && !search.complete();
+  const bool full = options.rank > 0 && report.clipped >= options.rank && !search.complete();
   if ((full && unseen > options.level) || left.largest > options.level) report.status = ClipStatus::rank_exhausted;
 }
 
@@ -110,11 +113,18 @@ std::optional<ClipReport> clip(const AnyMatrix& G, double tau, const ClipOptions
   const bool unfinished = outcome == SearchOutcome::exhausted && wanted.rank == 0;
   if (unfinished && options.exhausted == Exhausted::go_exact) return report;  // clip_one goes on with `gram`
 
-  const Left left = left_inside(search, tau);
+  Left left = left_inside(search, tau);
   double norm_squared_after = std::max(search.norm_squared() - left.removed, 0.0);
-  if (report.clipped > 0 && !options.observe_only) norm_squared_after = lower_to_tau(G, search, tau, executor);
-  report.norm_after = std::sqrt(norm_squared_after);
   report.removed_energy = std::clamp(left.removed / search.norm_squared(), 0.0, 1.0);
+  if (report.clipped > 0 && !options.observe_only) {
+    norm_squared_after = lower_to_tau(G, search, tau, executor);
+    if (report.sigma_max > kCleanRatio * tau && search.look_again()) {
+      left = left_inside(search, tau);
+      if (search.above() > 0) norm_squared_after = lower_to_tau(G, search, tau, executor);
+      report.passes = search.passes();
+    }
+  }
+  report.norm_after = std::sqrt(norm_squared_after);
   fill_certificate(report, G, search, left, wanted, norm_squared_after);
   clock.lap(Stage::update);
   report.seconds = clock.seconds();

@@ -41,7 +41,8 @@ ClipReport clip_gram(const AnyMatrix& G, double tau, bool write) {
   // tau = 0 needs no vectors; there values below sqrt(eps) sigma_max, the noise of a Gram matrix, are not counted.
   const double floor = std::sqrt(8 * dense_rounding(G)) * sigma[0];
   const Eigen::Index clipped = count_above(problem, sigma, tau_scaled > 0 ? 0.0 : floor);
-  const Eigen::VectorXd after = clipped > 0 ? sigma.cwiseMin(tau_scaled).eval() : sigma;
+  Eigen::VectorXd after = sigma;
+  after.head(clipped).setConstant(tau_scaled);  // values inside the dead band stay as they are
   const ClipReport report =
       spectrum_report(problem, Method::gram, sigma, after, clipped, gram_error(problem, sigma[0], clipped));
   if (!write || clipped == 0) return report;

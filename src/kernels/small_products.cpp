@@ -2,6 +2,7 @@
 #if !SPECTRALCLIP_NO_SIMD
 #include "kernels/small_products.h"
 
+#include "kernels/fused_pass.h"
 #include "kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -59,7 +60,7 @@ HWY_INLINE void combine(const double* M, int64_t r, int64_t k, int64_t ldm, cons
                         int64_t lda, T* HWY_RESTRICT out) {
   const Tag<T> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t n_padded = (n + 15) / 16 * 16;
+  const int64_t n_padded = padded(n);
   for (int64_t i = 0; i < r; ++i) {
     for (int64_t j = 0; j < n_padded; j += 2 * N) {
       const bool both = j + N < n_padded;

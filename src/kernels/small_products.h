@@ -17,7 +17,8 @@ void cross_gram_rows(const float* A, std::int64_t ka, const float* B, std::int64
 void cross_gram_rows(const double* A, std::int64_t ka, const double* B, std::int64_t kb, std::int64_t n,
                      std::int64_t lda, double* K);
 
-// out = M A: M is r x k (row-major, row stride ldm), out r x n with rows lda apart like A. out and A do not overlap.
+// out = M A: M is r x k (row-major, row stride ldm), out r x n with rows lda >= padded(n) apart like A, its padding
+// included. out and A do not overlap.
 void combine_rows(const double* M, std::int64_t r, std::int64_t k, std::int64_t ldm, const float* A, std::int64_t n,
                   std::int64_t lda, float* out);
 void combine_rows(const double* M, std::int64_t r, std::int64_t k, std::int64_t ldm, const double* A, std::int64_t n,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "factor/small_eigen.h"
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr std::int64_t kSquares = 9;  // S, T, N, P, mix and four of scratch
 constexpr double kDropDouble = 1e-13;
+// Rounding of a difference of two numbers near one: a squared sine below it cannot be told from zero, nor trusted to be.
+constexpr double kSineResolution = 4 * std::numeric_limits<double>::epsilon();
 
 // x^T A y for k x k A.
 double bilinear(const double* x, const double* A, const double* y, std::int64_t k) {
@@ -89,7 +92,7 @@ void solve_sines(Ritz& r, std::int64_t count) {
       inside += sum * sum;
     }
     const double length = bilinear(mix, r.T, mix, k);  // one, up to rounding
-    r.sine[i] = std::sqrt(std::clamp(length - inside, 0.0, 1.0));
+    r.sine[i] = std::sqrt(std::clamp(length - inside, kSineResolution, 1.0));
   }
 }
 

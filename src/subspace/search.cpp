@@ -134,13 +134,15 @@ void SubspaceSearch<T>::analyse() {
 }
 
 // Largest singular value that may be missing from the subspace, as a scale for convergence: the last one found, or the
-// root mean square of what is unseen.
+// root mean square of what is unseen. In a cold start directions beyond the kept ones are known from random columns
+// alone and count as missing too.
 template <class T>
 double SubspaceSearch<T>::next_sigma() const noexcept {
   if (complete()) return 0;
   const double unseen = std::max(norm_squared_ - captured_energy(), 0.0);
   const auto count = static_cast<double>(smaller_side() - ritz_.independent);
-  const double last = ritz_.sigma[std::max<std::int64_t>(ritz_.independent, 1) - 1];
+  const std::int64_t found = std::max<std::int64_t>(ritz_.independent, 1) - 1;
+  const double last = ritz_.sigma[cold_ && !sketched() ? std::min(std::max(kept_, above_), found) : found];
   return std::max(last, std::sqrt(unseen / count));
 }
 
@@ -196,6 +198,14 @@ bool SubspaceSearch<T>::below_may_rise() {
   return sigma * (1 + sine * sine * rho * rho) > options_.level;
 }
 
+// A column of W that nearly depends on the others amplified rounding (kDrop); once the vectors found go in as columns
+// theirs are nearly orthogonal.
+template <class T>
+bool SubspaceSearch<T>::swamped() const noexcept {
+  constexpr double kHarmless = 8;
+  return amplification() > kHarmless && passes_at_width_ == 1;
+}
+
 template <class T>
 typename SubspaceSearch<T>::Next SubspaceSearch<T>::decide() {
   if (sketched()) {
@@ -203,7 +213,7 @@ typename SubspaceSearch<T>::Next SubspaceSearch<T>::decide() {
     if (last) estimate_error();
     return last ? Next::done : Next::again;
   }
-  if (complete()) return Next::done;
+  if (complete()) return swamped() && options_.max_passes > 1 ? Next::again : Next::done;
   if (options_.rank == 0 && above_ >= capacity()) {
     if (k_ < options_.max_columns) return Next::grow;
     outcome_ = SearchOutcome::exhausted;
@@ -260,11 +270,26 @@ SearchOutcome SubspaceSearch<T>::run() {
     take_vectors(std::min(wanted, ritz_.independent));
     if (next == Next::done) break;
   }
-  if (options_.rank > 0 && above_ > options_.rank) {
-    above_ = options_.rank;
-    outcome_ = SearchOutcome::exhausted;
-  }
+  limit_to_rank();
   return outcome_;
+}
+
+template <class T>
+void SubspaceSearch<T>::limit_to_rank() noexcept {
+  if (options_.rank == 0 || above_ <= options_.rank) return;
+  above_ = options_.rank;
+  outcome_ = SearchOutcome::exhausted;
+}
+
+template <class T>
+bool SubspaceSearch<T>::look_again() {
+  fill_fresh_columns();
+  deflate_fresh_columns();
+  if (!read_matrix()) return false;
+  analyse();
+  take_vectors(std::min(std::max(capacity(), above_), ritz_.independent));
+  limit_to_rank();
+  return true;
 }
 
 template <class T>

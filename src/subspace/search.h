@@ -48,6 +48,9 @@ class SubspaceSearch {
 
   SearchOutcome run();
   void remember();  // leaves the vectors in the state for the next step, and its width
+  // After an update: one more pass over the same directions and new fresh columns. Values that rounding of the update
+  // left above level show up in above(). False: what is left is too small to be squared.
+  [[nodiscard]] bool look_again();
 
   [[nodiscard]] int passes() const noexcept { return passes_; }
   [[nodiscard]] std::int64_t columns() const noexcept { return k_; }
@@ -80,6 +83,8 @@ class SubspaceSearch {
   void estimate_error();
   void compute_sines(std::int64_t count);
   [[nodiscard]] double next_sigma() const noexcept;
+  [[nodiscard]] bool swamped() const noexcept;
+  void limit_to_rank() noexcept;
   void take_vectors(std::int64_t count);
   void grow();
   void store(std::int64_t count);

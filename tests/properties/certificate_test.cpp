@@ -67,9 +67,7 @@ struct Tally {
         left / report.tau, report.sigma_bound / report.tau);
   }
   void add(const ClipReport& report, const StoredMatrix& after) {
-    double left = sigma_max_of(after.values());
-    const double doubt = 1e3 * std::numeric_limits<double>::epsilon() * report.sigma_bound;
-    if (std::abs(left - report.sigma_bound) < doubt) left = spectral_norm(after.values());  // in extended precision
+    const double left = sigma_max_beside(after.values(), report.sigma_bound);
     const bool broken = !(left <= report.sigma_bound);
     const bool sure = report.bound_kind == BoundKind::certain;
     if (broken) describe(report, after, left);

@@ -79,6 +79,13 @@ double sigma_max_of(const Eigen::MatrixXd& G) {
   return std::sqrt(std::max(0.0, values[gram.rows() - 1])) * scale;
 }
 
+// Eigenvalues of the Gram matrix: n eps relative, with room to spare.
+double sigma_max_beside(const Eigen::MatrixXd& G, double bound) {
+  const double left = sigma_max_of(G);
+  const double doubt = 1e-12 * std::max(left, bound);
+  return std::abs(left - bound) < doubt && std::min(G.rows(), G.cols()) <= kSvdSide ? spectral_norm(G) : left;
+}
+
 double sigma_max_from_below(const Eigen::MatrixXd& G, int iterations) {
   const double scale = scale_of(G);
   std::mt19937_64 random(7);

@@ -44,6 +44,8 @@ struct Removed {
 
 // Largest singular value: from the eigenvalues of the smaller Gram matrix (relative error about eps).
 [[nodiscard]] double sigma_max_of(const Eigen::MatrixXd& G);
+// The same, to be compared with `bound`: in extended precision (a hundred times slower) where float64 leaves a doubt.
+[[nodiscard]] double sigma_max_beside(const Eigen::MatrixXd& G, double bound);
 // Never above the largest singular value; close to it when it stands out. For sides where eigenvalues take seconds.
 [[nodiscard]] double sigma_max_from_below(const Eigen::MatrixXd& G, int iterations = 20);
 
