@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conformance list of the core on ATen operators, each matrix from a cold start. `exact`, `gram` and `newton_schulz`
+// are one algorithm there, held to rounding of the storage.
+#include "torch/aten_engine.h"
+#include "conformance/method_list.h"
+
+namespace spectralclip::testing {
+namespace {
+
+constexpr Eigen::Index kKept = torch::aten::kKeptColumns;
+
+constexpr MethodCase kAtenMethods[] = {
+    {"exact", Method::exact, 101, false, 0, clip_by_aten},
+    {"gram", Method::gram, 101, false, 0, clip_by_aten},
+    {"sketched", Method::sketched, 1 << 20, true, kSketchedRank, clip_by_aten},
+    {"tracked", Method::tracked, 1 << 20, true, kKept, clip_by_aten},
+    {"newton_schulz", Method::newton_schulz, 101, false, 0, clip_by_aten},
+    {"automatic", Method::automatic, 1 << 20, true, kKept, clip_by_aten},
+};
+
+INSTANTIATE_TEST_SUITE_P(Aten, Conformance, ::testing::Combine(::testing::ValuesIn(kAtenMethods), kStorageTypes),
+                         case_name);
+
+}  // namespace
+}  // namespace spectralclip::testing

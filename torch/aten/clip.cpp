@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aten/clip.h"
+
+#include <ATen/Context.h>
+
+#include <limits>
+
+#include "aten/batch_report.h"
+#include "aten/clip_dense.h"
+#include "aten/clip_subspace.h"
+#include "aten/matrix_batch.h"
+#include "require.h"
+
+namespace spectralclip::torch::aten {
+namespace {
+
+using at::Tensor;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool is_real(at::ScalarType type) {
+  return type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf;
+}
+
+// Only what the host knows is checked: shapes, types, devices.
+void require_batch(const std::vector<Tensor>& matrices, const Tensor& tau, const BatchStream& stream) {
+  SPECTRALCLIP_REQUIRE(!matrices.empty(), "a batch of no matrices");
+  const Tensor& first = matrices[0];
+  SPECTRALCLIP_REQUIRE(first.dim() == 2 && first.numel() > 0, "a tensor of ", first.dim(), " axes and ", first.numel(),
+                       " entries is not a matrix");
+  SPECTRALCLIP_REQUIRE(is_real(first.scalar_type()), "matrices of type ", c10::toString(first.scalar_type()),
+                       " are not float32, float64, bfloat16 or float16");
+  for (const Tensor& G : matrices) {
+    SPECTRALCLIP_REQUIRE(G.sizes() == first.sizes() && G.scalar_type() == first.scalar_type() &&
+                             G.device() == first.device(),
+                         "matrices of a batch differ in shape, type or device");
+  }
+  const auto L = static_cast<std::int64_t>(matrices.size());
+  SPECTRALCLIP_REQUIRE(tau.dim() == 1 && tau.size(0) == L && tau.scalar_type() == at::kDouble, "tau must hold ", L,
+                       " numbers in float64");
+  SPECTRALCLIP_REQUIRE(static_cast<std::int64_t>(stream.matrix_ids.size()) == L, stream.matrix_ids.size(),
+                       " matrix ids for ", L, " matrices");
+}
+
+bool is_subspace_method(Method method) {
+  return method == Method::tracked || method == Method::automatic || method == Method::sketched;
+}
+
+// The report of a matrix that tau = 0 erases; its size was measured as if it were not to be clipped.
+void report_erased(const Tensor& erased, std::int64_t smaller_side, BatchReport& report) {
+  const auto set = [&](Tensor& field, double value) { field = at::where(erased, value, field); };
+  set(report.clipped, static_cast<double>(smaller_side));
+  set(report.norm_after, 0);
+  set(report.removed_energy, 1);
+  set(report.sigma_bound, 0);
+  set(report.error_estimate, 0);
+  if (report.exhausted.defined()) report.exhausted = report.exhausted.logical_and(erased.logical_not());
+  if (report.certain.defined()) report.certain = report.certain.logical_or(erased);
+}
+
+void erase(const std::vector<Tensor>& matrices, const Tensor& erased) {
+  const Tensor zero = at::zeros({}, matrices[0].options());
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    Tensor G = matrices[i];
+    at::where_out(G, erased.select(0, static_cast<std::int64_t>(i)), zero, G);
+  }
+}
+
+BatchReport clip_positive(const std::vector<Tensor>& matrices, const Tensor& tau, const ClipOptions& options,
+                          const BatchStream& stream, BatchSubspace& state) {
+  if (!is_subspace_method(options.method)) return clip_dense(matrices, tau, options.method, !options.observe_only);
+  return clip_by_subspace(MatrixBatch(matrices), tau, options, stream, state);
+}
+
+}  // namespace
+
+Tensor clip_batch(const std::vector<Tensor>& matrices, const Tensor& tau, const ClipOptions& options,
+                  const BatchStream& stream, BatchSubspace& state, bool tau_may_be_zero) {
+  require_batch(matrices, tau, stream);
+  const at::NoGradGuard no_grad;
+  const at::NoTF32Guard full_products;  // ten bits of mantissa would be the accuracy of everything here
+  const Tensor positive = tau_may_be_zero ? at::where(tau > 0, tau, kInfinity) : tau;
+  BatchReport report = clip_positive(matrices, positive, options, stream, state);
+  if (tau_may_be_zero) {
+    const Tensor erased = (tau <= 0).logical_and_(report.finite).logical_and_(report.sigma_max > 0);
+    report.tau = tau;
+    report_erased(erased, std::min(matrices[0].size(0), matrices[0].size(1)), report);
+    if (!options.observe_only) erase(matrices, erased);
+  }
+  return to_rows(report);
+}
+
+}  // namespace spectralclip::torch::aten
