@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// See gradients.h. Mixed devices and types: norms are taken per tensor where it lives and travel as single numbers.
+#include "baselines/gradients.h"
+
+#include <unordered_set>
+
+namespace spectralclip::torch {
+
+NamedTensors distinct_parameters(const NamedTensors& parameters) {
+  NamedTensors distinct;
+  std::unordered_set<const void*> seen;
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) distinct.emplace_back(name, tensor);
+  }
+  return distinct;
+}
+
+std::vector<at::Tensor> distinct_tensors(const NamedTensors& parameters) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : distinct_parameters(parameters)) tensors.push_back(tensor);
+  return tensors;
+}
+
+std::vector<at::Tensor> with_gradient(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> present;
+  for (const at::Tensor& parameter : parameters) {
+    if (parameter.grad().defined()) present.push_back(parameter);
+  }
+  return present;
+}
+
+std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : with_gradient(parameters)) gradients.push_back(parameter.grad());
+  return gradients;
+}
+
+std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& tensors) {
+  if (tensors.empty()) return {};
+  return at::_foreach_norm(tensors);  // one launch where all share device and type, a loop otherwise
+}
+
+at::Tensor combine_norms(const std::vector<at::Tensor>& norms) {
+  if (norms.empty()) return at::zeros({});
+  std::vector<at::Tensor> near;
+  near.reserve(norms.size());
+  for (const at::Tensor& norm : norms) near.push_back(norm.to(norms.front().device(), /*non_blocking=*/true));
+  return at::linalg_vector_norm(at::stack(near));
+}
+
+}  // namespace spectralclip::torch
