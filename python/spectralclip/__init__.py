@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spectral gradient clipping: singular values clamped at tau, certified, at about the price of clip_grad_norm_."""
+
+from . import _library
+from .clipper import SpectralClipper
+from .functional import clip_grad_spectral_, clip_singular_values, clip_singular_values_
+from .reports import ClipReport, LayerReport, StepReport
+from .rules import Rule, skip
+from .thresholds import Constant, Ema, Quantile, Threshold
+
+__version__ = _library.ops.core_version()
+
+__all__ = [
+    "ClipReport",
+    "Constant",
+    "Ema",
+    "LayerReport",
+    "Quantile",
+    "Rule",
+    "SpectralClipper",
+    "StepReport",
+    "Threshold",
+    "clip_grad_spectral_",
+    "clip_singular_values",
+    "clip_singular_values_",
+    "skip",
+]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a clip did.  Reports are numbers that stay on their device until somebody looks at them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Optional
+
+import torch
+
+from ._library import ops
+
+STATUS = ("ok", "not_finite", "rank_exhausted", "factorization_failed")
+METHODS = ("exact", "gram", "sketched", "tracked", "newton_schulz", "auto")
+BOUNDS = ("certain", "estimated")
+FIELDS: tuple[str, ...] = tuple(ops.report_fields())
+
+
+@dataclasses.dataclass(frozen=True)
+class ClipReport:
+    """One matrix.  ``sigma_bound`` is an upper bound on the largest singular value left: ``bound_kind`` "certain" when
+    it follows from the energy that was not captured, "estimated" when from random probes (fails at most once in 1000).
+    """
+
+    status: str
+    method: str
+    tau: float
+    sigma_max: float
+    clipped: int
+    norm_before: float
+    norm_after: float
+    removed_energy: float
+    sigma_bound: float
+    bound_kind: str
+    error_estimate: float
+    passes: int
+    columns: int
+
+    @classmethod
+    def from_row(cls, row: list[float]) -> ClipReport:
+        values = dict(zip(FIELDS, row))
+        for name, names in (("status", STATUS), ("method", METHODS), ("bound_kind", BOUNDS)):
+            values[name] = names[int(values[name])]
+        for name in ("clipped", "passes", "columns"):
+            values[name] = int(values[name])
+        return cls(**values)
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerReport:
+    """One matrix of one parameter: what it is, which rule applied, and its latest clip (None without a gradient)."""
+
+    name: str
+    parameter: str
+    shape: tuple[int, int]
+    treatment: str
+    rule: str
+    steps: int
+    steps_clipped: int
+    clip: Optional[ClipReport]
+
+    def __getattr__(self, name: str) -> object:
+        """The fields of the clip, read from the layer: ``layer.sigma_max``.  NaN without a gradient."""
+        if name in FIELDS:
+            return getattr(self.clip, name) if self.clip is not None else math.nan
+        raise AttributeError(name)
+
+    @property
+    def clipped_share(self) -> float:
+        """How often this layer was clipped, in [0, 1]."""
+        return self.steps_clipped / self.steps if self.steps else 0.0
+
+
+class StepReport:
+    """A step.  ``total_norm`` is the norm before clipping, a 0-d tensor; everything else is fetched when asked for,
+    and speaks of the latest step of its clipper."""
+
+    def __init__(self, clipper: object, total_norm: torch.Tensor, step: int) -> None:
+        self._clipper = clipper
+        self.total_norm = total_norm
+        self.step = step
+        self._layers: Optional[list[LayerReport]] = None
+
+    @property
+    def layers(self) -> list[LayerReport]:
+        if self._layers is None:
+            self._layers = self._clipper.report()  # type: ignore[attr-defined]
+        return self._layers
+
+    def _with_status(self, status: str) -> list[str]:
+        return [layer.name for layer in self.layers if layer.clip is not None and layer.clip.status == status]
+
+    @property
+    def clipped(self) -> list[str]:
+        """Names of the layers that were clipped."""
+        return [layer.name for layer in self.layers if layer.clip is not None and layer.clip.clipped > 0]
+
+    @property
+    def not_finite(self) -> list[str]:
+        """Names of the layers with NaN or Inf; they were left alone and their thresholds learnt nothing."""
+        return self._with_status("not_finite")
+
+    @property
+    def rank_exhausted(self) -> list[str]:
+        """Names of the layers in which something above tau may remain."""
+        return self._with_status("rank_exhausted")
+
+    @property
+    def norm_after(self) -> float:
+        return math.sqrt(sum(layer.clip.norm_after**2 for layer in self.layers if layer.clip is not None))
+
+    def __iter__(self) -> Iterator[LayerReport]:
+        return iter(self.layers)
+
+    def __repr__(self) -> str:
+        return f"StepReport(step={self.step}, total_norm={float(self.total_norm):.4g}, clipped={len(self.clipped)})"

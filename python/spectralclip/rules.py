@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parameters are clipped, how, and as which matrices: data, in order, the first match wins."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal, Optional
+
+from . import _settings
+from .thresholds import ThresholdLike, as_threshold
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """Applies to parameters whose name matches the glob ``pattern`` and whose number of axes lies in
+    [``min_dims``, ``max_dims``].
+
+    ``treatment`` is ``"spectral"`` (clamp singular values), ``"norm"`` (clamp the Frobenius norm) or ``"skip"``.  The
+    first ``batch_axes`` axes count matrices, the next ``row_axes`` are rows, the rest columns: experts (e, m, n) are
+    ``Rule("*.experts.*", batch_axes=1)``.  ``threshold`` and ``clip`` (a mapping of clip options such as
+    ``{"method": "gram"}``) replace the clipper's own.
+
+    >>> Rule("*.experts.*", batch_axes=1, label="experts").texts()[0]
+    'name_pattern=*.experts.*'
+    """
+
+    pattern: str = "*"
+    min_dims: int = 0
+    max_dims: int = 1 << 20
+    treatment: Literal["spectral", "norm", "skip"] = "spectral"
+    batch_axes: int = 0
+    row_axes: int = 1
+    label: str = ""
+    threshold: Optional[ThresholdLike] = None
+    clip: Optional[Mapping[str, object]] = None
+
+    def texts(self) -> list[str]:
+        own = {
+            "name_pattern": self.pattern,
+            "min_dims": self.min_dims,
+            "max_dims": self.max_dims,
+            "treatment": self.treatment,
+            "batch_axes": self.batch_axes,
+            "row_axes": self.row_axes,
+            "label": self.label or f"rule {self.pattern!r}",
+        }
+        result = _settings.texts(own)
+        if self.threshold is not None:
+            result += _settings.texts(as_threshold(self.threshold).settings(), "threshold.")
+        if self.clip is not None:
+            result += _settings.texts(self.clip, "clip.")
+        return result
+
+
+def skip(*patterns: str) -> list[Rule]:
+    """Rules that leave parameters alone.
+
+    >>> [rule.treatment for rule in skip("lm_head.*", "*.wte.*")]
+    ['skip', 'skip']
+    """
+    return [Rule(pattern, treatment="skip", label=f"skipped by {pattern!r}") for pattern in patterns]
