@@ -25,17 +25,22 @@ HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) w[r][c] = hn::Set(d, W[r * k + c]);
   }
-  int64_t j = 0;
-  for (; j + N <= n; j += N) {
-    for (int a = 0; a < kAhead; ++a) __builtin_prefetch(next + a * stride + j, 0, 2);
+  const auto add_products = [&](int64_t at) HWY_ATTR __attribute__((always_inline)) {
     Vector<T> z[C];
-    for (int c = 0; c < C; ++c) z[c] = hn::Load(d, Zt + c * ldz + j);
+    for (int c = 0; c < C; ++c) z[c] = hn::Load(d, Zt + c * ldz + at);
     for (int r = 0; r < R; ++r) {
-      const auto g = pinned<T>(hn::LoadU(d, G + r * stride + j));
+      const auto g = pinned<T>(hn::LoadU(d, G + r * stride + at));
       for (int c = 0; c < C; ++c) z[c] = hn::MulAdd(g, w[r][c], z[c]);
     }
-    for (int c = 0; c < C; ++c) hn::Store(z[c], d, Zt + c * ldz + j);
+    for (int c = 0; c < C; ++c) hn::Store(z[c], d, Zt + c * ldz + at);
+  };
+  int64_t j = 0;
+  for (; j + 2 * N <= n; j += 2 * N) {  // about a cache line
+    for (int a = 0; a < kAhead; ++a) __builtin_prefetch(next + a * stride + j, 0, 2);
+    add_products(j);
+    add_products(j + N);
   }
+  for (; j + N <= n; j += N) add_products(j);
   if (j < n) {
     for (int r = 0; r < R; ++r) {
       const auto g = load_tail<T>(G + r * stride + j, n - j);
@@ -47,8 +52,8 @@ HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_
   }
 }
 
-// Zt += (G_block^T W)^T, tile by tile: four rows of G and the tile of Zt stay in L1 while the columns go by. The
-// product with V has asked for every other row of the next block; here the first column pair asks for the rest.
+// Zt += (G_block^T W)^T, tile by tile: a strip of rows of G and the tile of Zt stay in L1 while the columns go by. The
+// product with V has asked for every other row of the next block; here the first column pairs ask for the rest.
 template <class T>
 HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int64_t rows, const T* W) {
   const int64_t ldz = padded(pass.cols);
@@ -56,18 +61,16 @@ HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int
   for (int64_t j = 0; j < pass.cols; j += tile) {
     const int64_t n = std::min(tile, pass.cols - j);
     int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) {
+    for (; i + kStripRows <= rows; i += kStripRows) {
       const T* g = G + i * pass.stride + j;
       const T* w = W + i * pass.k;
       const T* next = g + (rows + 1) * pass.stride;
       T* z = pass.Zt + j;
       int64_t c = 0;
-      if (pass.k >= 4) {
-        axpy_tile<T, 4, 2, 1>(g, pass.stride, w, pass.k, n, z, ldz, next);
-        axpy_tile<T, 4, 2, 1>(g, pass.stride, w + 2, pass.k, n, z + 2 * ldz, ldz, next + 2 * pass.stride);
-        c = 4;
+      for (; c < std::min<int64_t>(pass.k, kStripRows); c += 2) {
+        axpy_tile<T, kStripRows, 2, 1>(g, pass.stride, w + c, pass.k, n, z + c * ldz, ldz, next + c * pass.stride);
       }
-      for (; c < pass.k; c += 2) axpy_tile<T, 4, 2, 0>(g, pass.stride, w + c, pass.k, n, z + c * ldz, ldz, next);
+      for (; c < pass.k; c += 2) axpy_tile<T, kStripRows, 2, 0>(g, pass.stride, w + c, pass.k, n, z + c * ldz, ldz, g);
     }
     for (; i < rows; ++i) {
       const T* g = G + i * pass.stride + j;
@@ -135,11 +138,11 @@ HWY_EXPORT(run_pass_f64);
 double fused_pass(const FusedPass<float>& pass) { return HWY_DYNAMIC_DISPATCH(run_pass_f32)(pass); }
 double fused_pass(const FusedPass<double>& pass) { return HWY_DYNAMIC_DISPATCH(run_pass_f64)(pass); }
 
-// W of the largest block (32 rows) and one vector of at most 64 bytes per entry of it.
+// W of the largest block and one vector of at most 64 bytes per entry of it.
 template <class T>
 int64_t fused_pass_scratch(int64_t k) noexcept {
   constexpr int64_t kMaxVectorBytes = 64;
-  return padded(32 * k + kPadEntries) + 32 * k * (kMaxVectorBytes / static_cast<int64_t>(sizeof(T)));
+  return padded(kMaxBlockRows * k + kPadEntries) + kMaxBlockRows * k * (kMaxVectorBytes / static_cast<int64_t>(sizeof(T)));
 }
 template int64_t fused_pass_scratch<float>(int64_t) noexcept;
 template int64_t fused_pass_scratch<double>(int64_t) noexcept;

@@ -17,11 +17,15 @@ inline constexpr std::int64_t kPadEntries = 16;
   return ((n + kPadEntries - 1) / kPadEntries | 1) * kPadEntries;
 }
 
-// Rows of G taken together, a function of the row's bytes alone: 64 KiB of G, the next block, V and Z stay in a 512 KiB
+// Rows that go through all columns together: with a tile of V they fit into L1; two and three divide them.
+inline constexpr std::int64_t kStripRows = 6;
+inline constexpr std::int64_t kMaxBlockRows = 6 * kStripRows;
+
+// Rows of G taken together, a function of the row's bytes alone: 96 KiB of G, the next block, V and Z stay in a 512 KiB
 // L2.
 [[nodiscard]] constexpr std::int64_t block_rows(std::int64_t row_bytes) noexcept {
-  const std::int64_t rows = (std::int64_t{64} << 10) / (row_bytes > 0 ? row_bytes : 1) / 4 * 4;
-  return rows < 4 ? 4 : rows > 32 ? 32 : rows;
+  const std::int64_t rows = (std::int64_t{96} << 10) / (row_bytes > 0 ? row_bytes : 1) / kStripRows * kStripRows;
+  return rows < kStripRows ? kStripRows : rows > kMaxBlockRows ? kMaxBlockRows : rows;
 }
 
 template <class T>

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "kernels/fused_pass.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spectralclip::kernels::HWY_NAMESPACE {
@@ -81,19 +82,26 @@ HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_R
   }
   Vector<T> square[R];
   for (int r = 0; r < R; ++r) square[r] = hn::Zero(d);
-  int64_t j = 0;
-  for (; j + N <= n; j += N) {
-    if constexpr (kNorm) __builtin_prefetch(next + j, 0, 2);
+  const auto add_products = [&](int64_t at) HWY_ATTR __attribute__((always_inline)) {
     Vector<T> g[R];
-    for (int r = 0; r < R; ++r) g[r] = pinned<T>(hn::LoadU(d, G + r * stride + j));
+    for (int r = 0; r < R; ++r) g[r] = pinned<T>(hn::LoadU(d, G + r * stride + at));
     for (int c = 0; c < C; ++c) {
-      const auto v = pinned<T>(hn::Load(d, Vt + c * ldv + j));
+      const auto v = pinned<T>(hn::Load(d, Vt + c * ldv + at));
       for (int r = 0; r < R; ++r) sum[r][c] = hn::MulAdd(g[r], v, sum[r][c]);
     }
     if constexpr (kNorm) {
       for (int r = 0; r < R; ++r) square[r] = hn::MulAdd(g[r], g[r], square[r]);
     }
+  };
+  int64_t j = 0;
+  if constexpr (kNorm) {  // two vectors, about a cache line; twelve sums would not stay in registers then
+    for (; j + 2 * N <= n; j += 2 * N) {
+      __builtin_prefetch(next + j, 0, 2);
+      add_products(j);
+      add_products(j + N);
+    }
   }
+  for (; j + N <= n; j += N) add_products(j);
   if (j < n) {  // the end of a row: V is padded with zeros, G is not
     for (int r = 0; r < R; ++r) {
       const auto g = load_tail<T>(G + r * stride + j, n - j);
@@ -107,34 +115,47 @@ HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_R
   }
 }
 
-// All k columns for R rows of one tile.
-template <class T, int R, bool kNorm>
-HWY_INLINE void dot_columns(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT Vt, int64_t ldv, int64_t k,
-                            int64_t n, T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares, const T* next,
-                            bool first) {
+// C columns of one tile for `rows` rows, R at a time; the rest one by one.
+template <class T, int R, int C, bool kNorm>
+HWY_INLINE void dot_strip(const T* HWY_RESTRICT G, int64_t rows, int64_t stride, const T* HWY_RESTRICT Vt, int64_t ldv,
+                          int64_t n, T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares, const T* next,
+                          bool first) {
+  int64_t i = 0;
+  for (; i + R <= rows; i += R) {
+    dot_tile<T, R, C, kNorm>(G + i * stride, stride, Vt, ldv, n, partial + i * ldp, ldp, squares, next + i * stride,
+                             first);
+  }
+  for (; i < rows; ++i) {
+    dot_tile<T, 1, C, kNorm>(G + i * stride, stride, Vt, ldv, n, partial + i * ldp, ldp, squares, next + i * stride,
+                             first);
+  }
+}
+
+// All k columns for a strip of rows of one tile. Twelve sums, three entries and one column fill the sixteen registers of
+// AVX2; where squares are summed too, eight sums leave room for them.
+template <class T, bool kNorm>
+HWY_INLINE void dot_columns(const T* HWY_RESTRICT G, int64_t rows, int64_t stride, const T* HWY_RESTRICT Vt,
+                            int64_t ldv, int64_t k, int64_t n, T* HWY_RESTRICT partial, int64_t ldp,
+                            Vector<T>* squares, const T* next, bool first) {
   const int64_t N = static_cast<int64_t>(hn::Lanes(Tag<T>()));
   int64_t c = 0;
-  bool norm = kNorm;
-  for (; c + 4 <= k; c += 4, norm = false) {
-    if (norm) {
-      dot_tile<T, R, 4, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
+  if constexpr (kNorm) {
+    if (k >= 4) {
+      dot_strip<T, 2, 4, true>(G, rows, stride, Vt, ldv, n, partial, ldp, squares, next, first);
+      c = 4;
     } else {
-      dot_tile<T, R, 4, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
+      dot_strip<T, 2, 2, true>(G, rows, stride, Vt, ldv, n, partial, ldp, squares, next, first);
+      c = 2;
     }
   }
-  for (; c + 2 <= k; c += 2, norm = false) {
-    if (norm) {
-      dot_tile<T, R, 2, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
-    } else {
-      dot_tile<T, R, 2, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
-    }
+  for (; c + 4 <= k; c += 4) {
+    dot_strip<T, 3, 4, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
   }
-  for (; c < k; ++c, norm = false) {
-    if (norm) {
-      dot_tile<T, R, 1, true>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
-    } else {
-      dot_tile<T, R, 1, false>(G, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
-    }
+  for (; c + 2 <= k; c += 2) {
+    dot_strip<T, 3, 2, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
+  }
+  for (; c < k; ++c) {
+    dot_strip<T, 3, 1, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
   }
 }
 
@@ -161,17 +182,10 @@ HWY_INLINE double block_times_columns(const T* G, int64_t rows, int64_t cols, in
   const int64_t tile = tile_entries<T>(k);
   for (int64_t j = 0; j < cols; j += tile) {
     const int64_t n = std::min(tile, cols - j);
-    int64_t i = 0;
-    for (; i + 2 <= rows; i += 2) {
+    for (int64_t i = 0; i < rows; i += kStripRows) {
       Vector<T> squares = hn::Zero(d);
-      dot_columns<T, 2, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares,
-                               G + (i + rows) * stride + j, j == 0);
-      if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
-    }
-    for (; i < rows; ++i) {
-      Vector<T> squares = hn::Zero(d);
-      dot_columns<T, 1, kNorm>(G + i * stride + j, stride, Vt + j, ldv, k, n, partial + i * ldp, ldp, &squares,
-                               G + (i + rows) * stride + j, j == 0);
+      dot_columns<T, kNorm>(G + i * stride + j, std::min(kStripRows, rows - i), stride, Vt + j, ldv, k, n,
+                            partial + i * ldp, ldp, &squares, G + (i + rows) * stride + j, j == 0);
       if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
     }
   }

@@ -250,7 +250,7 @@ template <class T>
 void SubspaceSearch<T>::grow() {
   take_vectors(ritz_.independent);
   store(kept_);
-  book(std::min(even(2 * k_), options_.max_columns / 2 * 2));
+  book(k_ < kFirstColumns ? kFirstColumns : std::min(even(2 * k_), options_.max_columns / 2 * 2));
   passes_at_width_ = 0;
 }
 
@@ -303,15 +303,16 @@ void SubspaceSearch<T>::store(std::int64_t count) {
   }
 }
 
-// A width that was grown for a few heavy steps is given back by halves.
+// A width that was grown for a few heavy steps is given back by halves, and a little more when hardly anything is clipped.
 template <class T>
 void SubspaceSearch<T>::adapt_width() {
-  const bool half_would_do = k_ > kFirstColumns && above_ < k_ / 2 - kFreshColumns;
-  state_.calm_steps = half_would_do ? state_.calm_steps + 1 : 0;
+  const std::int64_t narrower = k_ > kFirstColumns ? std::max(kFirstColumns, even(k_ / 2)) : kCalmColumns;
+  const bool would_do = k_ > narrower && above_ < narrower - kFreshColumns;
+  state_.calm_steps = would_do ? state_.calm_steps + 1 : 0;
   state_.columns = k_;
   if (state_.calm_steps < kCalmSteps) return;
   state_.calm_steps = 0;
-  state_.columns = std::max(kFirstColumns, even(k_ / 2));
+  state_.columns = narrower;
 }
 
 template <class T>

@@ -21,6 +21,8 @@ namespace spectralclip {
 inline constexpr std::int64_t kFreshColumns = 4;
 // Width of a free rank at first: four vectors kept, four fresh.
 inline constexpr std::int64_t kFirstColumns = 8;
+// Width of a free rank in calm times: two kept, four fresh. A quarter less arithmetic in every pass that only watches.
+inline constexpr std::int64_t kCalmColumns = 6;
 
 struct SearchOptions {
   double tau = 0;         // threshold …

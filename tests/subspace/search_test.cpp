@@ -194,11 +194,13 @@ TYPED_TEST(SearchTest, WidthShrinksAfterCalmSteps) {
   ASSERT_EQ(heavy.state.columns, 32);
   Problem<TypeParam> calm(96, 70, gapped(70, 1));
   calm.state = heavy.state;
-  for (const std::int64_t width : {32, 16}) {
+  for (const std::int64_t width : {std::int64_t{32}, std::int64_t{16}, kFirstColumns}) {
     for (int step = 0; step < 16; ++step) EXPECT_EQ(calm.run().columns(), width) << step;
   }
-  EXPECT_EQ(calm.run().columns(), kFirstColumns);
-  for (int step = 0; step < 20; ++step) EXPECT_EQ(calm.run().columns(), kFirstColumns) << "never below the first width";
+  for (int step = 0; step < 20; ++step) EXPECT_EQ(calm.run().columns(), kCalmColumns) << "never below that";
+  Problem<TypeParam> busier(96, 70, gapped(70, 2));
+  busier.state = calm.state;
+  EXPECT_EQ(busier.run().columns(), kFirstColumns) << "two above fill the two kept: back to the first width";
 }
 
 TYPED_TEST(SearchTest, AHeavyStepStartsTheCalmAgain) {

@@ -68,6 +68,11 @@ namespace ops = spectralclip::torch;  // the macros below need ::torch
 TORCH_LIBRARY(spectralclip, m) {
   m.class_<ops::ClipperObject>("Clipper")
       .def(::torch::init(&ops::make_clipper))
+      .def("step",
+           [](const ops::Self& self, const std::vector<at::Tensor>& gradients,
+              const std::vector<std::int64_t>& numbers) {
+             return ops::translated([&] { return self->step(gradients, numbers); });
+           })
       .def("step_parameter",
            [](const ops::Self& self, std::int64_t number, const at::Tensor& gradient) {
              return ops::translated([&] { return self->step_parameter(number, gradient); });
