@@ -207,6 +207,7 @@ TYPED_TEST(SearchTest, AHeavyStepStartsTheCalmAgain) {
   Problem<TypeParam> p(96, 70, gapped(70, 1));
   p.run();
   p.state.columns = 16;
+  p.state.calm_steps = 0;
   for (int step = 0; step < 15; ++step) p.run();
   EXPECT_EQ(p.state.calm_steps, 15);
   Problem<TypeParam> heavy(96, 70, gapped(70, 6));
