@@ -8,6 +8,7 @@
 #include <random>
 
 #include "conformance/tracked_accuracy.h"
+#include "support/factorizations.h"
 #include "support/oracle.h"
 #include "torch/aten_engine.h"
 

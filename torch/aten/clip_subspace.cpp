@@ -100,7 +100,8 @@ Ritz search(const Plan& plan, const ScaledBatch& batch, const BatchSubspace& sta
   Tensor V = starting_columns(plan, state, batch.matrices.cols());
   for (int pass = 1; pass < plan.passes; ++pass) V = turned_columns(plan, run_pass(batch, V));
   const Columns last = last_columns(plan, state, V);
-  return solve_ritz(run_pass(batch, last.V), last.fresh_factor, plan.drop);
+  const std::int64_t sweeps = sweeps_for(last.V.size(2), batch.matrices.work());
+  return solve_ritz(run_pass(batch, last.V), last.fresh_factor, plan.drop, sweeps);
 }
 
 // Everything below is in scaled units, per matrix (L) or per value (L x k).

@@ -45,12 +45,12 @@ Products run_pass(const ScaledBatch& batch, const Tensor& V) {
   return {V, W.to(at::kDouble), Z.to(at::kDouble)};
 }
 
-Ritz solve_ritz(const Products& products, const Tensor& fresh_factor, double drop) {
+Ritz solve_ritz(const Products& products, const Tensor& fresh_factor, double drop, std::int64_t sweeps) {
   const Tensor S = at::bmm(products.W.transpose(1, 2), products.W);
   const InverseCholesky cholesky = inverse_cholesky(S, drop);
   const Tensor& inverse = cholesky.inverse;
   const Tensor Bt = at::bmm(products.Z, inverse.transpose(1, 2));  // n x k: B^T
-  const Eigenpairs eigen = symmetric_eigen(at::bmm(Bt.transpose(1, 2), Bt));
+  const Eigenpairs eigen = symmetric_eigen(at::bmm(Bt.transpose(1, 2), Bt), sweeps);
 
   Ritz ritz;
   ritz.sigma = eigen.values.clamp_min(0).sqrt_();
