@@ -8,6 +8,7 @@
 #include <random>
 
 #include "conformance/tracked_accuracy.h"
+#include "support/factorizations.h"
 #include "support/oracle.h"
 #include "torch/aten_engine.h"
 
@@ -25,14 +26,27 @@ MakeClip tracked_by_aten(const ClipOptions& options) {
   };
 }
 
+// Four, eight (the default) and twelve vectors kept; a fixed rank keeps as many as it may lower.
+const ClipOptions kWidths[] = {{.rank = 4}, {}, {.rank = 12}};
+
+void print_width(const ClipOptions& options) {
+  std::printf("%d vectors kept:\n", static_cast<int>(options.rank.value_or(torch::aten::kKeptColumns)));
+}
+
 TEST(AtenTrackedAccuracy, OnGeneratedSequences) {
-  expect_default_accuracy(measure_generated(tracked_by_aten({})));
+  for (const ClipOptions& options : kWidths) {
+    print_width(options);
+    expect_default_accuracy(measure_generated(tracked_by_aten(options)));
+  }
 }
 
 TEST(AtenTrackedAccuracy, OnRecordedGradients) {
   if (!gradients_folder()) GTEST_SKIP() << kNoRecordedGradients;
-  for (const char* file : kRecordedFiles) {
-    for (const int spike_every : {0, 5}) expect_default_accuracy(measure_recorded(file, spike_every, tracked_by_aten({})));
+  for (const ClipOptions& options : kWidths) {
+    print_width(options);
+    for (const char* file : kRecordedFiles) {
+      for (const int every : {0, 5}) expect_default_accuracy(measure_recorded(file, every, tracked_by_aten(options)));
+    }
   }
 }
 

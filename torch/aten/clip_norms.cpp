@@ -30,7 +30,7 @@ void scale(const std::vector<Tensor>& tensors, const Tensor& factor, const Tenso
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto place = static_cast<std::int64_t>(i);
     Tensor G = tensors[i];
-    at::where_out(G, changed.select(0, place), G * factor.select(0, place), G);
+    at::where_out(G, changed.select(0, place), at::mul(G, factor.select(0, place)).to(G.scalar_type()), G);
   }
 }
 

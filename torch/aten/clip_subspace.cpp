@@ -100,7 +100,8 @@ Ritz search(const Plan& plan, const ScaledBatch& batch, const BatchSubspace& sta
   Tensor V = starting_columns(plan, state, batch.matrices.cols());
   for (int pass = 1; pass < plan.passes; ++pass) V = turned_columns(plan, run_pass(batch, V));
   const Columns last = last_columns(plan, state, V);
-  return solve_ritz(run_pass(batch, last.V), last.fresh_factor, plan.drop);
+  const std::int64_t sweeps = sweeps_for(last.V.size(2), batch.matrices.work());
+  return solve_ritz(run_pass(batch, last.V), last.fresh_factor, plan.drop, sweeps);
 }
 
 // Everything below is in scaled units, per matrix (L) or per value (L x k).
@@ -117,12 +118,14 @@ struct Verdict {
   Tensor unsettled;      // L, bool: a value below the level may belong above it
 };
 
-// As in the core (subspace/search.cpp: next_sigma): the last value found, or the root mean square of what is unseen.
-Tensor next_sigma(const Ritz& ritz, const Verdict& verdict, std::int64_t smaller) {
+// As in the core (subspace/search.cpp: next_sigma): the last value found, or the root mean square of what is unseen;
+// directions that only the fresh columns of the last pass hold count as missing.
+Tensor next_sigma(const Plan& plan, const Ritz& ritz, const Verdict& verdict, std::int64_t smaller) {
   const Tensor captured = ritz.sigma.square().sum(1);
   const Tensor unseen = (verdict.norm_squared - captured).clamp_min_(0);
   const Tensor left = (static_cast<double>(smaller) - ritz.independent).clamp_min_(1);
-  const Tensor place = (ritz.independent - 1).clamp_min_(0).to(at::kLong).unsqueeze(1);
+  const std::int64_t held = plan.fresh > 0 ? plan.width : plan.width - 1;
+  const Tensor place = (ritz.independent - 1).clamp_(0, static_cast<double>(held)).to(at::kLong).unsqueeze(1);
   const Tensor last = ritz.sigma.gather(1, place).squeeze(1);
   return at::where(verdict.complete, 0.0, at::maximum(last, (unseen / left).sqrt_()));
 }
@@ -139,12 +142,14 @@ Tensor error_of_removed(const Ritz& ritz, const Verdict& verdict) {
   return at::where(removed > 0, kErrorSafety * (error / removed).sqrt(), 0.0);
 }
 
-// The largest value that is not above the level could be, by its own angle.
+// The largest value that is not above the level would be after another half pass, if it grew as it did in the last.
 Tensor may_rise(const Ritz& ritz, const Verdict& verdict) {
-  const Tensor below = at::where(ritz.sigma > verdict.level, 0.0, ritz.sigma);
-  const Tensor rho = (verdict.next.unsqueeze(1) / at::where(below > 0, below, 1.0)).clamp_max_(1);
-  const Tensor risen = below * (1 + (ritz.sine * rho).square());
-  return (risen > verdict.level).any(1).logical_and_(verdict.complete.logical_not());
+  const Tensor above = ritz.sigma > verdict.level;
+  const Tensor place = above.sum(1, true).clamp_max_(ritz.sigma.size(1) - 1);
+  const Tensor sigma = at::where(above, 0.0, ritz.sigma).gather(1, place);
+  const Tensor before = ritz.before.gather(1, place);
+  const Tensor growth = (sigma / at::where(before > 0, before, 1.0)).clamp_min_(1);
+  return (sigma * growth > verdict.level).squeeze(1).logical_and_(verdict.complete.logical_not());
 }
 
 Verdict judge(const Plan& plan, const ScaledBatch& batch, const Ritz& ritz, const Tensor& tau) {
@@ -160,7 +165,7 @@ Verdict judge(const Plan& plan, const ScaledBatch& batch, const Ritz& ritz, cons
   v.complete = ritz.independent >= static_cast<double>(smaller);
   v.removed = (ritz.sigma.square() - v.after.square()).sum(1);
   v.norm_squared = at::where(batch.finite, (batch.norm * batch.scale).square(), 0.0);
-  v.next = next_sigma(ritz, v, smaller);
+  v.next = next_sigma(plan, ritz, v, smaller);
   v.error = error_of_removed(ritz, v);
   v.unsettled = may_rise(ritz, v);
   return v;

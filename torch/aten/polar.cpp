@@ -3,7 +3,7 @@
 // that values stay in (0, 1]. The lower end of the interval is a number we follow beside the matrices.
 // Stability: the best quintic of [l, 1] with l -> 0 has slope 4.26 but maps some values near 1 to about 4 l, where
 // rounding swamps their vectors. kGentle replaces l by 0.1 at least: slope 3.86, and nothing that was above 0.1 falls
-// below 0.37. (Cubics, as the core uses, grow by 2.55 for two products, quintics by 3.86 for three; but only two of the
+// below 0.18. (Cubics, as the core uses, grow by 2.55 for two products, quintics by 3.86 for three; but only two of the
 // three have the long side, so on wide matrices quintics cost a quarter less.)
 #include "aten/polar.h"
 

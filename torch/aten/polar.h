@@ -19,7 +19,7 @@ struct Quintic {
 // The odd quintic nearest to 1 on [lower, 1], divided by its largest value there. Maps (0, 1] into (0, 1].
 [[nodiscard]] Quintic best_quintic(double lower);
 
-// Polynomials whose composition maps [lower, 1] to 1 within rounding of float64: 25 for 1e-12, 32 for 1e-16.
+// Polynomials whose composition maps [lower, 1] to 1 within rounding of float64: 24 for 1e-12, 31 for 1e-16.
 [[nodiscard]] std::vector<Quintic> polar_chain(double lower);
 
 // X: L x r x N, r <= N, float64, singular values at most 1. Two products of 2 r^2 N flops and one of 2 r^3 a polynomial.

@@ -20,10 +20,16 @@ Tensor probe_fresh_columns(const Products& products, const Tensor& S, const Tens
   return largest_eigenvalue_bound(at::bmm(unseen.transpose(1, 2), unseen));
 }
 
-// |y - V V^T y|: taken as a vector, so good to the rounding with which V was stored.
-Tensor sines(const Tensor& V, const Tensor& Y) {
-  const Tensor outside = Y - at::bmm(V, at::bmm(V.transpose(1, 2), Y));
-  return at::linalg_vector_norm(outside, 2, {1}).clamp_max_(1);
+// inside: V^T Y. |y - V V^T y|: taken as a vector, so good to the rounding with which V was stored.
+Tensor sines(const Tensor& V, const Tensor& Y, const Tensor& inside) {
+  return at::linalg_vector_norm(Y - at::bmm(V, inside), 2, {1}).clamp_max_(1);
+}
+
+// |G x| / |x| for x = V V^T y.
+Tensor values_inside(const Tensor& S, const Tensor& inside) {
+  const Tensor length_squared = inside.square().sum(1);
+  const Tensor energy = (inside * at::bmm(S, inside)).sum(1).clamp_min_(0);
+  return (energy / at::where(length_squared > 0, length_squared, 1.0)).sqrt_();
 }
 
 }  // namespace
@@ -45,18 +51,20 @@ Products run_pass(const ScaledBatch& batch, const Tensor& V) {
   return {V, W.to(at::kDouble), Z.to(at::kDouble)};
 }
 
-Ritz solve_ritz(const Products& products, const Tensor& fresh_factor, double drop) {
+Ritz solve_ritz(const Products& products, const Tensor& fresh_factor, double drop, std::int64_t sweeps) {
   const Tensor S = at::bmm(products.W.transpose(1, 2), products.W);
   const InverseCholesky cholesky = inverse_cholesky(S, drop);
   const Tensor& inverse = cholesky.inverse;
   const Tensor Bt = at::bmm(products.Z, inverse.transpose(1, 2));  // n x k: B^T
-  const Eigenpairs eigen = symmetric_eigen(at::bmm(Bt.transpose(1, 2), Bt));
+  const Eigenpairs eigen = symmetric_eigen(at::bmm(Bt.transpose(1, 2), Bt), sweeps);
 
   Ritz ritz;
   ritz.sigma = eigen.values.clamp_min(0).sqrt_();
   const Tensor inverse_sigma = at::where(ritz.sigma > 0, ritz.sigma.reciprocal(), 0.0);
   ritz.Y = at::bmm(Bt, eigen.vectors) * inverse_sigma.unsqueeze(1);
-  ritz.sine = sines(products.V, ritz.Y);
+  const Tensor inside = at::bmm(products.V.transpose(1, 2), ritz.Y);
+  ritz.before = values_inside(S, inside);
+  ritz.sine = sines(products.V, ritz.Y, inside);
   ritz.independent = cholesky.independent.sum(1).to(at::kDouble);
   ritz.weakest = cholesky.weakest;
   if (fresh_factor.defined()) ritz.probe = probe_fresh_columns(products, S, inverse, fresh_factor);

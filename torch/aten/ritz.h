@@ -32,6 +32,7 @@ struct Products {
 struct Ritz {
   at::Tensor sigma;        // L x k, descending; zero beyond the independent ones
   at::Tensor Y;            // L x n x k: right vectors
+  at::Tensor before;       // L x k: sigma as the columns of V alone show it, half a pass earlier; at most sigma
   at::Tensor sine;         // L x k: of the angle between a right vector and the span of V
   at::Tensor independent;  // L, float64: how many columns of W are
   at::Tensor weakest;      // L (small_factors.h)
@@ -39,7 +40,8 @@ struct Ritz {
 };
 
 // fresh_factor: f x f lower triangular T_f with (deflated fresh columns) = (last f columns of V) T_f^T; undefined when V
-// has no fresh columns. drop: as in the core.
-[[nodiscard]] Ritz solve_ritz(const Products& products, const at::Tensor& fresh_factor, double drop);
+// has no fresh columns. drop: as in the core. sweeps: of the eigenvalue iteration (small_factors.h).
+[[nodiscard]] Ritz solve_ritz(const Products& products, const at::Tensor& fresh_factor, double drop,
+                              std::int64_t sweeps);
 
 }  // namespace spectralclip::torch::aten

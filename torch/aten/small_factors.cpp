@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/small_factors.h"
 
-#include <cmath>
-#include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace spectralclip::torch::aten {
@@ -34,11 +33,17 @@ Tensor rotation_pattern(std::int64_t k, const at::TensorOptions& options) {
 }
 
 // Rotations that zero A(i, h + i): L x k, cosines and then sines. tan 2 theta = 2 a_pq / (a_qq - a_pp), |theta| <= pi/4.
+// Entries that are rounding beside their own diagonal count as zero: between equal eigenvalues they would turn the
+// vectors at random, and the last sweeps would converge no faster than the first.
 Tensor rotations(const Tensor& A, std::int64_t h) {
+  constexpr double kNegligible = 8 * std::numeric_limits<double>::epsilon();
   const Tensor diagonal = A.diagonal(0, 1, 2);
   const Tensor off = A.diagonal(h, 1, 2);
-  const Tensor ratio = off / (diagonal.slice(1, h) - diagonal.slice(1, 0, h));
-  const Tensor theta = at::nan_to_num(ratio, 0.0).mul_(2).atan_().mul_(0.5);  // 0/0: nothing to rotate
+  const Tensor p = diagonal.slice(1, 0, h);
+  const Tensor q = diagonal.slice(1, h);
+  const Tensor counts = at::addcmul(off.square(), p, q, -kNegligible * kNegligible) > 0;
+  const Tensor ratio = at::nan_to_num(off * counts / (q - p), 0.0);  // 0/0: nothing to rotate
+  const Tensor theta = ratio.mul_(2).atan_().mul_(0.5);
   return at::cat({theta.cos(), theta.sin()}, 1);
 }
 
@@ -82,7 +87,7 @@ Orthonormal orthonormalize(const Tensor& X, double drop) {
 
 // A J and J^T (A J) as plain products keep the relative accuracy of small eigenvalues of graded matrices: with
 // a_pq^2 <= a_pp a_qq every term that is added to a small diagonal entry is of its size.
-Eigenpairs symmetric_eigen(const Tensor& symmetric, int sweeps) {
+Eigenpairs symmetric_eigen(const Tensor& symmetric, std::int64_t sweeps) {
   Tensor A = padded_to_even(symmetric);
   const std::int64_t wanted = symmetric.size(1);
   const std::int64_t k = A.size(1);
