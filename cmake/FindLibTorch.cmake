@@ -2,6 +2,7 @@
 # LibTorch as target LibTorch::LibTorch: from Torch_DIR / CMAKE_PREFIX_PATH, or from the torch of the Python in PATH
 # (pip's wheel ships the headers, the libraries and their CMake files). Its includes are system includes.
 if(NOT TARGET LibTorch::LibTorch)
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # torch/ finds it, tests/ and lab/ link it
   if(NOT Torch_DIR AND NOT DEFINED ENV{Torch_DIR})
     find_package(Torch QUIET)
     if(NOT Torch_FOUND)
