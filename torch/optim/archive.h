@@ -7,6 +7,7 @@
 #include <torch/optim/serialize.h>
 #include <torch/serialize/archive.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <tuple>

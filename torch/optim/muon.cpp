@@ -2,6 +2,7 @@
 // The step of Muon, of AdamW for the groups that ask for it, and the split of a model into such groups.
 #include "spectralclip/torch/muon.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "baselines/gradients.h"
