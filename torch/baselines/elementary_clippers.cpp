@@ -87,8 +87,7 @@ class AgcClipper final : public ElementaryClipper {
   void clip_units(const at::Tensor& parameter, const at::Tensor& gradient) const {
     const at::Tensor limit = unit_norms(parameter).clamp_min_(options_.agc_epsilon).mul_(options_.agc_factor);
     const at::Tensor norm = unit_norms(gradient);
-    const at::Tensor scale = limit / norm.clamp_min(kAgcNormEpsilon);
-    gradient.mul_(at::where(norm < limit, at::ones_like(scale), scale));
+    gradient.mul_(limit.div_(norm.clamp_min_(kAgcNormEpsilon)).clamp_max_(1.0));
   }
 };
 

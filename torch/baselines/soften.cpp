@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// See soften.h. By products: A = I + G G^T / c^2 on the smaller side, then the coupled Newton-Schulz iteration
+// See soften.h. By products: G = a X with entries of X at most 1, so that nothing overflows; the result is then
+// c A^-1/2 X with A = (c / a)^2 I + X X^T on the smaller side, by the coupled Newton-Schulz iteration
 //   Y_0 = A / s, Z_0 = I;  T = rho (3 I - rho^2 Z Y) / 2;  Y <- Y T, Z <- T Z;  Z -> (A / s)^-1/2
-// with s = ||A||_F. A >= I gives the smallest eigenvalue, so rho can be the best one for the interval [l, 1] of the
-// roots of the eigenvalues of Z Y (Chen and Chow 2014): l grows by 2.6 a round instead of 1.5.
+// with s = ||A||_F. The share of the identity bounds the eigenvalues of A from below, so rho can be the best one for
+// the interval [l, 1] of the roots of the eigenvalues of Z Y (Chen and Chow 2014): l grows by 2.6 a round instead
+// of 1.5.
 #include "baselines/soften.h"
 
 #include <ATen/Parallel.h>
@@ -130,13 +132,17 @@ void soften_inplace(const std::vector<at::Tensor>& values, const std::vector<Mat
 at::Tensor soften_by_products(const at::Tensor& G, double c) {
   const Precision precision = precision_on(G.device());
   const bool tall = G.size(-2) > G.size(-1);
-  const at::Tensor X = (tall ? G.mT() : G).to(precision.type).div(c);  // L x k x max(m, n)
-  const at::Tensor A = at::matmul(X, X.mT());                          // L x k x k
-  const at::Tensor identity = matrix_norms(A).mul_(precision.least_share).clamp_min_(1);
+  at::Tensor X = (tall ? G.mT() : G).to(precision.type);          // L x k x max(m, n)
+  const at::Tensor a = X.abs().amax({-2, -1}, /*keepdim=*/true);  // L x 1 x 1
+  X = X / a;
+  const at::Tensor A = at::matmul(X, X.mT());  // L x k x k
+  const at::Tensor identity =
+      at::maximum(matrix_norms(A).mul_(precision.least_share), a.reciprocal().mul_(c).square_());
   add_to_diagonal(A, identity);
   const at::Tensor s = matrix_norms(A);
   const at::Tensor root = inverse_root(A / s, (identity / s).sqrt_(), precision.rounds) * s.rsqrt();
   const at::Tensor softened = at::matmul(root, X).mul_(c).to(G.scalar_type());
+  // s is not finite for NaN, Inf, zero, and entries so small beside c that softening changes nothing.
   return at::where(s.isfinite(), tall ? softened.mT() : softened, G).contiguous();
 }
 

@@ -7,6 +7,7 @@
 #include <torch/optim/serialize.h>
 #include <torch/serialize/archive.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <tuple>
@@ -69,15 +70,6 @@ void read_fields(::torch::serialize::InputArchive& archive, const std::array<con
   std::apply([&](auto&... value) { (read_field(archive, names[i++], value), ...); }, fields);
 }
 
-// The options of a group, checked: a scheduler or the user may have changed them, and add_param_group checks nothing.
-template <class Options>
-[[nodiscard]] const Options& checked_options(const ::torch::optim::OptimizerParamGroup& group, const char* expected) {
-  const auto* options = dynamic_cast<const Options*>(&group.options());
-  SPECTRALCLIP_REQUIRE(options != nullptr, "a parameter group holds options of another optimizer than ", expected);
-  validate(*options);
-  return *options;
-}
-
 // Loads options and state of all groups; what the archive has no state for starts afresh. LibTorch's own load keeps the
 // old state of such parameters, and leaves half of the groups changed when it throws.
 template <class State, class Options>
@@ -99,21 +91,6 @@ void load_whole(::torch::serialize::InputArchive& archive, ::torch::optim::Optim
     }
     throw;
   }
-}
-
-// The state of a parameter, made on first use. LibTorch keys it by the tensor's address.
-template <class State>
-[[nodiscard]] State& state_of(::torch::optim::Optimizer& optimizer, const at::Tensor& parameter) {
-  std::unique_ptr<::torch::optim::OptimizerParamState>& state = optimizer.state()[parameter.unsafeGetTensorImpl()];
-  if (!state) state = std::make_unique<State>();
-  return static_cast<State&>(*state);
-}
-
-// Evaluates the closure, if there is one, with gradients on: the first thing every step() does.
-[[nodiscard]] inline at::Tensor evaluate(const ::torch::optim::Optimizer::LossClosure& closure) {
-  if (!closure) return {};
-  const at::AutoGradMode with_gradients(true);
-  return closure();
 }
 
 }  // namespace spectralclip::torch

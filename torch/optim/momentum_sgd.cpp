@@ -4,6 +4,7 @@
 
 #include "baselines/enum_names.h"
 #include "optim/archive.h"
+#include "optim/groups.h"
 #include "optim/ranges.h"
 
 namespace spectralclip::torch {
@@ -83,11 +84,18 @@ MomentumSgd::MomentumSgd(const std::vector<::torch::optim::OptimizerParamGroup>&
                          const MomentumSgdOptions& defaults)
     : Optimizer(groups, std::make_unique<MomentumSgdOptions>(defaults)) {
   validate(defaults);
+  restore_options(*this, groups);
   for (const auto& group : param_groups()) (void)checked_options<MomentumSgdOptions>(group, "MomentumSgd");
 }
 
 MomentumSgd::MomentumSgd(std::vector<at::Tensor> parameters, const MomentumSgdOptions& defaults)
     : MomentumSgd({::torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
+
+void MomentumSgd::add_param_group(const ::torch::optim::OptimizerParamGroup& group) {
+  if (group.has_options()) (void)checked_options<MomentumSgdOptions>(group, "MomentumSgd");
+  Optimizer::add_param_group(group);
+  restore_options(*this, {group});
+}
 
 at::Tensor MomentumSgd::step(LossClosure closure) {
   const at::NoGradGuard no_grad;

@@ -2,11 +2,13 @@
 // The step of Muon, of AdamW for the groups that ask for it, and the split of a model into such groups.
 #include "spectralclip/torch/muon.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "baselines/gradients.h"
 #include "baselines/rule_order.h"
 #include "optim/archive.h"
+#include "optim/groups.h"
 #include "optim/newton_schulz.h"
 
 namespace spectralclip::torch {
@@ -17,6 +19,11 @@ using ::torch::optim::OptimizerParamGroup;
 void require_matrix(const at::Tensor& parameter) {
   SPECTRALCLIP_REQUIRE(parameter.dim() >= 2, "a parameter of shape ", parameter.sizes(),
                        " is no matrix: put it into a group with use_adamw (muon_param_groups does so)");
+}
+
+void require_usable(const OptimizerParamGroup& group) {
+  if (checked_options<MuonOptions>(group, "Muon").use_adamw()) return;
+  for (const at::Tensor& parameter : group.params()) require_matrix(parameter);
 }
 
 double update_scale(UpdateScale scale, std::int64_t rows, std::int64_t cols) {
@@ -74,14 +81,20 @@ void step_adamw(const at::Tensor& parameter, MuonParamState& state, const MuonOp
 Muon::Muon(const std::vector<OptimizerParamGroup>& groups, const MuonOptions& defaults)
     : Optimizer(groups, std::make_unique<MuonOptions>(defaults)) {
   validate(defaults);
-  for (const auto& group : param_groups()) {
-    if (checked_options<MuonOptions>(group, "Muon").use_adamw()) continue;
-    for (const at::Tensor& parameter : group.params()) require_matrix(parameter);
-  }
+  restore_options(*this, groups);
+  for (const auto& group : param_groups()) require_usable(group);
 }
 
 Muon::Muon(std::vector<at::Tensor> parameters, const MuonOptions& defaults)
     : Muon({OptimizerParamGroup(std::move(parameters))}, defaults) {}
+
+void Muon::add_param_group(const OptimizerParamGroup& group) {
+  OptimizerParamGroup complete(group);
+  if (!group.has_options()) complete.set_options(defaults().clone());
+  require_usable(complete);
+  Optimizer::add_param_group(complete);
+  restore_options(*this, {complete});
+}
 
 at::Tensor Muon::step(LossClosure closure) {
   const at::NoGradGuard no_grad;

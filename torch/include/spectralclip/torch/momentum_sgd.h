@@ -19,8 +19,8 @@ enum class MomentumForm : std::uint8_t {
 [[nodiscard]] const char* to_string(MomentumForm form) noexcept;
 [[nodiscard]] MomentumForm parse_momentum_form(std::string_view name);  // throws InvalidArgument listing the names
 
-// A group's options are taken whole: LibTorch fills what a group leaves open from the defaults only for optimizers of
-// its own. Start a group from the defaults and change what differs.
+// A group's options are taken whole: LibTorch completes them from the defaults only for optimizers of its own. Start a
+// group from a copy of the defaults and change what differs.
 struct MomentumSgdOptions : public ::torch::optim::OptimizerCloneableOptions<MomentumSgdOptions> {
   MomentumSgdOptions(double lr = 1e-2);  // NOLINT(google-explicit-constructor): as LibTorch's options
   TORCH_ARG(double, lr);
@@ -54,6 +54,8 @@ class MomentumSgd : public ::torch::optim::Optimizer {
                        const MomentumSgdOptions& defaults = {});
   explicit MomentumSgd(std::vector<at::Tensor> parameters, const MomentumSgdOptions& defaults = {});
 
+  // Hides LibTorch's, which would drop the group's options: do not call it through an Optimizer&.
+  void add_param_group(const ::torch::optim::OptimizerParamGroup& group);
   at::Tensor step(LossClosure closure = nullptr) override;
   void save(::torch::serialize::OutputArchive& archive) const override;
   // Replaces options and state of all groups; after a failure both are as they were.

@@ -90,6 +90,8 @@ class Muon : public ::torch::optim::Optimizer {
   explicit Muon(const std::vector<::torch::optim::OptimizerParamGroup>& groups, const MuonOptions& defaults = {});
   explicit Muon(std::vector<at::Tensor> parameters, const MuonOptions& defaults = {});
 
+  // Hides LibTorch's, which would drop the group's options: do not call it through an Optimizer&.
+  void add_param_group(const ::torch::optim::OptimizerParamGroup& group);
   at::Tensor step(LossClosure closure = nullptr) override;
   void save(::torch::serialize::OutputArchive& archive) const override;
   // Replaces options and state of all groups; after a failure both are as they were.

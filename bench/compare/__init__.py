@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of bench/compare.py, in the order in which a run meets them.
+
+machine, timing, memory: what is underneath.  gradients, reference: what is clipped and what must come out.  rivals,
+contenders: who clips.  verify, set_run, dense_run, training: the runs.  report: tables, findings, JSON.
+"""

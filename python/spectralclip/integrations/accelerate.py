@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face Accelerate: unscale, then clip, once per optimizer step.
+
+The state needs nothing from here: ``accelerator.register_for_checkpointing(clipper)``.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from ..clipper import SpectralClipper
+from ..reports import StepReport
+
+try:
+    from accelerate import Accelerator
+    from accelerate.utils import DistributedType
+except ImportError as error:
+    raise ImportError(
+        "spectralclip.integrations.accelerate needs Accelerate, which is not installed: pip install accelerate"
+    ) from error
+
+__all__ = ["clip_gradients"]
+
+
+def clip_gradients(accelerator: Accelerator, clipper: SpectralClipper) -> Optional[StepReport]:
+    """Clips where ``accelerator.clip_grad_norm_`` stood: after ``accelerator.backward``, before ``optimizer.step``.
+
+    Returns None, and does nothing, while gradients are still being accumulated.  Otherwise gradients are unscaled
+    (mixed precision) and clipped, and the report is returned; its ``total_norm`` is the norm before clipping::
+
+        with accelerator.accumulate(model):
+            accelerator.backward(loss)
+            report = clip_gradients(accelerator, clipper)
+            optimizer.step()
+            optimizer.zero_grad()
+    """
+    if not accelerator.sync_gradients:
+        return None
+    require_whole_gradients(accelerator.distributed_type)
+    accelerator.unscale_gradients()
+    return clipper.step()
+
+
+def require_whole_gradients(distributed_type: DistributedType) -> None:
+    """Refuses set-ups in which ``parameter.grad`` is not the gradient: clipping it would be silently wrong."""
+    hidden = {DistributedType.DEEPSPEED, DistributedType.FSDP, DistributedType.MEGATRON_LM, DistributedType.XLA}
+    if distributed_type in hidden:
+        raise RuntimeError(
+            f"spectral clipping needs whole gradients in parameter.grad, and {distributed_type.value} shards them or "
+            "keeps them to itself. Use a single process or DDP."
+        )
