@@ -5,15 +5,17 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test test-dev test-sanitizers test-asan test-tsan fuzz bench lint format clean install \
-        layers fuzz-with
+.PHONY: help setup build demo test test-dev test-torch test-python test-wheel test-sanitizers test-asan test-tsan fuzz \
+        bench lint format wheel clean install layers fuzz-with
 
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 10
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-# Equal sources and flags in another build directory make equal objects.
+# Equal sources and flags in another build directory make equal objects, the precompiled torch header included.
 export CCACHE_NOHASHDIR := 1
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 # Some kernels place programs where ThreadSanitizer cannot map its shadow; a fixed layout avoids that.
 FIXED_LAYOUT := $(shell setarch -R true 2>/dev/null && echo setarch -R)
@@ -35,18 +37,20 @@ help:  ## this list
 	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup:  ## install what is missing (apt, .venv); does nothing the second time
-	@tools/bootstrap.sh build test
+	@tools/bootstrap.sh build test torch
 
-build: setup  ## the library, examples and benchmarks, optimised, in build/release
+build:  ## the library, examples and benchmarks, optimised, in build/release
+	@tools/bootstrap.sh build
 	$(call configure_and_build,release)
 
 demo: build  ## norm clipping beside spectral clipping, in the terminal
 	@build/release/examples/example_demo
 
-test: setup layers test-dev test-sanitizers fuzz  ## everything: tests, sanitizers, a short fuzzing
-	@for preset in dev asan tsan; do \
+test: setup layers test-dev test-torch test-python test-wheel test-sanitizers fuzz  ## everything: C++, Python, wheel, sanitizers, fuzzing
+	@for preset in dev torch asan tsan; do \
 	  printf '%-5s %s\n' $$preset "$$(grep -h 'tests passed' build/$$preset/ctest.log)"; \
 	done
+	@printf "pytest %s\n" "$$(tail -n 1 build/pytest.log)"
 	@cat build/fuzz/fuzz/summary.txt 2>/dev/null || echo "fuzz: skipped"
 	@echo "make test: all passed"
 
@@ -57,6 +61,21 @@ layers:
 test-dev: setup  ## the tests alone, in build/dev
 	$(call configure_and_build,dev)
 	$(call run_ctest,dev)
+
+test-torch: setup  ## the adapter for LibTorch, in build/torch
+	$(call configure_and_build,torch)
+	$(call run_ctest,torch)
+
+test-python: setup  ## the Python package on the operators of build/torch
+	$(call configure_and_build,torch)
+	@SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" PYTHONPATH="$(CURDIR)/python" \
+	  .venv/bin/python -m pytest -q 2>&1 | tee build/pytest.log
+
+test-wheel: setup  ## pip install . into a folder of its own, and a clip with it
+	@tools/test_wheel.sh
+
+wheel: setup  ## a wheel for the torch in .venv, in dist/
+	@.venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps -w dist .
 
 test-sanitizers: test-asan test-tsan  ## the tests under Address-, UndefinedBehavior- and ThreadSanitizer
 
@@ -74,8 +93,11 @@ fuzz-with:
 	$(call configure_and_build,fuzz,-DCMAKE_CXX_COMPILER=$(CLANGXX) -DCMAKE_C_COMPILER=$(subst clang++,clang,$(CLANGXX)))
 	@mkdir -p build/fuzz/fuzz && tools/run_fuzzers.sh build/fuzz/fuzz $(FUZZ_SECONDS)
 
-bench: build  ## the benchmark of the README's table
+bench: build setup  ## the benchmarks of the README's tables, core and torch; wants an idle machine
 	@build/release/bench/bench_clip
+	$(call configure_and_build,torch)
+	@SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" PYTHONPATH="$(CURDIR)/python" \
+	  .venv/bin/python bench/compare.py
 
 lint: layers  ## clang-format, clang-tidy, folder order, shellcheck if present
 	@tools/bootstrap.sh build test lint
@@ -94,4 +116,4 @@ install: build  ## into PREFIX (/usr/local)
 	@cmake --install build/release --prefix "$(PREFIX)"
 
 clean:  ## remove build/
-	@rm -rf build
+	@rm -rf build dist

@@ -4,9 +4,9 @@
 # file), so the second run finds nothing to do. System packages come from apt, with sudo only when not root; Python parts
 # go into .venv. Does not upgrade, remove or configure anything.
 #
-#   tools/bootstrap.sh [build] [test] [fuzz] [lint]      default: build test
+#   tools/bootstrap.sh [build] [test] [torch] [fuzz] [lint]      default: build test
 #
-# build and test are required; fuzz and lint are best effort, because only their own targets miss them.
+# build, test and torch are required; fuzz and lint are best effort, because only their own targets miss them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,6 +32,7 @@ have_cmake() {
 have_venv_module() { python3 -c 'import venv, ensurepip' 2>/dev/null; }
 
 missing=()
+wants_python=no
 need_command() { have "$1" || missing+=("$2"); }                              # command, package
 need_header() { have_package "$2" || have_header "$1" || missing+=("$2"); }   # header, package
 
@@ -52,12 +53,13 @@ look_for() {
       need_header gtest/gtest.h libgtest-dev
       need_command valgrind valgrind
       ;;
+    torch) wants_python=yes ;;
     fuzz) tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev) ;;
     lint)
       need_command clang-format-14 clang-format-14
       need_command clang-tidy-14 clang-tidy-14
       ;;
-    *) die "unknown group '$1' (build, test, fuzz, lint)" ;;
+    *) die "unknown group '$1' (build, test, torch, fuzz, lint)" ;;
   esac
 }
 
@@ -126,12 +128,16 @@ for line in open(sys.argv[1], encoding="utf-8"):
 PYTHON
 }
 
+# torch by itself first: what depends on it then takes the one that is there.
 python_parts() {
-  grep -qE '^[[:space:]]*[A-Za-z0-9]' requirements-dev.txt 2>/dev/null || return 0
   requirements_met requirements-dev.txt && return
   make_venv
-  say "pip install -r requirements-dev.txt"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+  local torch
+  torch="$(grep -E '^torch==' requirements-dev.txt)"
+  say "pip install $torch, then the rest of requirements-dev.txt, into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check "$torch" || die "pip could not install $torch"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt ||
+    die "pip could not install requirements-dev.txt"
 }
 
 # A distribution whose cmake is too old gets a newer one in .venv; the Makefile looks there first.
@@ -148,4 +154,4 @@ for group in "$@"; do
   provide "$group"
 done
 recent_cmake
-python_parts
+[[ "$wants_python" == no ]] || python_parts

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the folder order of src/: a folder includes only itself and what stands before it.
+"""Holds the folder order of src/ and torch/: a folder includes only itself and what stands before it.
 
-The order is the list SPECTRALCLIP_FOLDERS in src/CMakeLists.txt. Headers directly in src/ stand before all folders.
+The orders are the lists SPECTRALCLIP_FOLDERS in src/CMakeLists.txt and SPECTRALCLIP_TORCH_FOLDERS in torch/CMakeLists.txt;
+all of src/ stands before all of torch/. Headers directly in src/ stand before all folders.
 Also held: SIMD headers (Highway, intrinsics) only in src/kernels; quoted includes carry their folder; public headers
 include no internal ones. Prints file:line for each offence and exits 1. `--self-test` proves that every rule bites.
 """
@@ -16,11 +17,11 @@ SIMD = re.compile(r"^(hwy/.*|[a-z0-9]*intrin\.h|arm_(neon|sve|acle)\.h|experimen
 SOURCES = {".h", ".hpp", ".inc", ".c", ".cpp"}
 
 
-def folder_order(root):
-    text = (root / "src" / "CMakeLists.txt").read_text(encoding="utf-8")
-    found = re.search(r"set\(SPECTRALCLIP_FOLDERS\s+([^)]*)\)", text)
+def folder_order(root, tree="src", variable="SPECTRALCLIP_FOLDERS"):
+    text = (root / tree / "CMakeLists.txt").read_text(encoding="utf-8")
+    found = re.search(rf"set\({variable}\s+([^)]*)\)", text)
     if not found:
-        sys.exit("check_layers: no set(SPECTRALCLIP_FOLDERS ...) in src/CMakeLists.txt")
+        sys.exit(f"check_layers: no set({variable} ...) in {tree}/CMakeLists.txt")
     return re.sub(r"#.*", "", found.group(1)).split()
 
 
@@ -53,9 +54,36 @@ def offence_in_src(order, src, own, path, quoted, target):
     return None
 
 
+def offences_in_torch(root, order):
+    """Folders of torch/ see all of src/ and what stands before them in their own list."""
+    torch = root / "torch"
+    if not (torch / "CMakeLists.txt").is_file():
+        return []
+    own_order, offences = folder_order(root, "torch", "SPECTRALCLIP_TORCH_FOLDERS"), []
+    for path in source_files(torch):
+        own = path.relative_to(torch).parts[0]
+        for number, quoted, target in includes(path):
+            first = target.partition("/")[0]
+            place = f"{path.relative_to(root)}:{number}"
+            if own == "include":
+                if SIMD.match(target) or quoted and not target.startswith("spectralclip/"):
+                    offences.append(f'{place}: "{target}": not for a public header')
+            elif own not in own_order:
+                offences.append(f"{place}: folder {own} is not in SPECTRALCLIP_TORCH_FOLDERS")
+            elif SIMD.match(target):
+                offences.append(f'{place}: "{target}": SIMD headers belong in src/kernels only')
+            elif not quoted or first == "spectralclip" or first in order or target == "require.h":
+                continue
+            elif first not in own_order:
+                offences.append(f'{place}: "{target}": no folder of src/ or torch/')
+            elif own_order.index(first) > own_order.index(own):
+                offences.append(f'{place}: "{target}": {own} stands before {first}')
+    return offences
+
+
 def check(root):
     order, src, public = folder_order(root), root / "src", root / "include"
-    offences = []
+    offences = offences_in_torch(root, order)
     for path in source_files(src):
         parts = path.relative_to(src).parts
         own, where = (parts[0] if len(parts) > 1 else ""), path.relative_to(root)
@@ -96,6 +124,12 @@ def self_test():
         ("include/spectralclip/a.h", '#include "clip/a.h"', True),
         ("include/spectralclip/a.h", "#include <Eigen/Core>", True),
         ("include/spectralclip/a.h", '#include "spectralclip/b.h"', False),
+        ("torch/ops/a.cpp", '#include "tensor/t.h"', False),
+        ("torch/ops/a.cpp", '#include "clip/a.h"', False),
+        ("torch/tensor/a.cpp", '#include "ops/o.h"', True),
+        ("torch/tensor/a.cpp", "#include <immintrin.h>", True),
+        ("torch/else/a.cpp", "#include <vector>", True),
+        ("torch/include/spectralclip/torch/a.h", '#include "tensor/t.h"', True),
     ]
     for name, line, refused in cases:
         with tempfile.TemporaryDirectory() as scratch:
@@ -105,6 +139,8 @@ def self_test():
             (root / "src").mkdir(exist_ok=True)
             (root / "src" / "CMakeLists.txt").write_text("set(SPECTRALCLIP_FOLDERS\n  kernels  # low\n  clip)\n")
             (root / "src" / "require.h").write_text("")
+            (root / "torch").mkdir(exist_ok=True)
+            (root / "torch" / "CMakeLists.txt").write_text("set(SPECTRALCLIP_TORCH_FOLDERS\n  tensor\n  ops)\n")
             path.write_text(f"// first line\n{line}\n")
             offences = check(root)
         expected = f"{name}:" if refused else None
