@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spectralclip beside clip_grad_norm_, the published Algorithm 2, full SVDs and products-only clips: one run, interleaved.
+"""spectralclip beside clip_grad_norm_, the published Algorithm 2, full SVDs and clips by products: one interleaved run.
 
 Verifies, then times, then says what missed its bar.  Exits with 1 when a result was wrong, not when one was slow.
 """
@@ -29,12 +29,13 @@ EPILOG = """sections:
   training   what clipping adds to a step of a 6 x 384 GPT on 16 x 256 tokens
 
 examples:
-  python bench/compare.py                                    everything, for an idle machine
+  python bench/compare.py                                    everything: some minutes on two idle cores
   python bench/compare.py --only gpt2 --rounds 31            one set, without the dense contenders
   python bench/compare.py --quick --json -                   does it run? tiny sets, JSON to stdout
 """
-# Per set: rounds of the dense contenders; layers per shape and steps per layer that get a float64 reference.
-_EFFORT = {"nanogpt": (3, 6, 3), "gpt2": (3, 3, 3), "blocks1b": (1, 1, 2)}
+# Per set: share of the rounds; rounds of the dense contenders; layers per shape and steps per layer that get a float64
+# reference.  Chosen so that everything should take less than ten minutes on two cores.
+_EFFORT = {"nanogpt": (1.0, 3, 6, 3), "gpt2": (1.0, 3, 3, 3), "blocks1b": (0.5, 1, 1, 2)}
 
 
 def _count(text: str) -> int:
@@ -47,6 +48,8 @@ def _count(text: str) -> int:
 def _sections(text: str) -> list[str]:
     chosen = text.split(",")
     unknown = [name for name in chosen if name not in SECTIONS]
+    if chosen == ["dense"]:
+        raise argparse.ArgumentTypeError("dense belongs to a set: nanogpt,dense for instance")
     if unknown:
         raise argparse.ArgumentTypeError(f"unknown section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
     return chosen
@@ -57,8 +60,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="compare.py", description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     default = torch.get_num_threads()
-    parser.add_argument("--threads", type=_count, default=default, help=f"threads of torch and spectralclip ({default})")
-    parser.add_argument("--rounds", type=_count, default=15, help="interleaved rounds over each set (15); training: half")
+    parser.add_argument("--threads", type=_count, default=default, help=f"of torch and spectralclip ({default})")
+    parser.add_argument("--rounds", type=_count, default=15, help="interleaved rounds (15); blocks1b, training: half")
     parser.add_argument("--only", type=_sections, default=list(SECTIONS), metavar="SECTION,...", help="see below")
     parser.add_argument("--quick", action="store_true", help="tiny sets, three rounds: does it run, not how fast")
     parser.add_argument("--json", metavar="FILE", help="everything measured, raw times included; - for stdout alone")
@@ -67,15 +70,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _set_options(key: str, options: argparse.Namespace) -> set_run.SetOptions:
-    dense_rounds, layers, variants = (1, 1, 2) if options.quick else _EFFORT[key]
-    rounds = 3 if options.quick else options.rounds
+    share, dense_rounds, layers, variants = (1.0, 1, 1, 2) if options.quick else _EFFORT[key]
+    rounds = 3 if options.quick else max(3, round(share * options.rounds))
     return set_run.SetOptions(rounds, dense_rounds if "dense" in options.only else 0, layers, variants)
 
 
 def _training_options(options: argparse.Namespace) -> training.TrainingOptions:
     if options.quick:
         return training.TrainingOptions(GptShape(layers=2, heads=2, width=64, context=32), batch=4, rounds=3)
-    return training.TrainingOptions(rounds=max(3, (options.rounds + 1) // 2))
+    return training.TrainingOptions(rounds=max(3, options.rounds // 2))
 
 
 def _run(options: argparse.Namespace) -> tuple[list[set_run.SetResult], training.TrainingResult | None]:

@@ -101,7 +101,7 @@ def _samples(set_: LayerSet, references: dict[Pair, Reference]) -> list[_Sample]
 
 def _judge(contender: DenseContender, sample: _Sample, after: torch.Tensor) -> str | None:
     if contender.name == SOFT_CLIP:  # its own operator
-        expected = soft_removed(sample.master, sample.tau)
+        expected = soft_removed(sample.reference, sample.master, sample.tau)
         removed = sample.master.double() - after
         error = float((removed - expected).norm() / expected.norm())
         right = error <= WRONG_SHARE

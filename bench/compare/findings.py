@@ -9,7 +9,7 @@ import math
 from .contenders import ALWAYS, NORM, PUBLISHED, PUBLISHED_ALWAYS, TRACKED
 from .set_run import SetResult
 from .timing import deviation, median, paired_ratio, quantile
-from .training import PUBLISHED as TRAINED_PUBLISHED
+from .training import PUBLISHED as TRAINED_RIVAL
 from .training import TRACKED as TRAINED_TRACKED
 from .training import TrainingResult
 
@@ -101,10 +101,11 @@ def training_findings(result: TrainingResult) -> list[Finding]:
         overhead, error = result.paired_overhead(name)
         clip, step = median(result[name].clip_ms), median(result[name].step_ms)
         paired = f"paired difference of whole steps {overhead:+.2f} ± {error:.2f} %"
-        return f"{number(clip)} ms of {number(step)}; {paired}"
+        share = sum(result[name].shares) / len(result[name].shares)
+        return f"{number(clip)} ms of {number(step)}; {100 * share:.0f} % of the matrices clipped; {paired}"
 
     what = "training step: {}, the clip's share of the step"
     return [
         Finding(what.format(TRAINED_TRACKED), result.clip_share(TRAINED_TRACKED), "%", Bar(1.0), note(TRAINED_TRACKED)),
-        Finding(what.format(TRAINED_PUBLISHED), result.clip_share(TRAINED_PUBLISHED), "%", None, note(TRAINED_PUBLISHED)),
+        Finding(what.format(TRAINED_RIVAL), result.clip_share(TRAINED_RIVAL), "%", None, note(TRAINED_RIVAL)),
     ]

@@ -62,7 +62,7 @@ PLANS = (
 )
 # Enough to see that everything runs: the same shapes at a fraction of the width.
 QUICK_PLANS = tuple(
-    dataclasses.replace(plan, title=f"{plan.key}, quick: {width} wide, 2 blocks", width=width, blocks=2, evict_bytes=1 << 20)
+    SetPlan(plan.key, f"{plan.key}, quick: {width} wide, 2 blocks", width, blocks=2, evict_bytes=1 << 20)
     for plan, width in zip(PLANS, (64, 72, 80))
 )
 
@@ -97,7 +97,9 @@ def _turned(before: torch.Tensor | None, n: int, generator: torch.Generator) -> 
     return torch.linalg.qr(columns).Q
 
 
-def _gradient(U: torch.Tensor, V: torch.Tensor, sigma: Sequence[float], bulk: float, generator: torch.Generator) -> torch.Tensor:
+def _gradient(
+    U: torch.Tensor, V: torch.Tensor, sigma: Sequence[float], bulk: float, generator: torch.Generator
+) -> torch.Tensor:
     """E - U (U^T E - (diag(sigma) + U^T E V) V^T) - (E V) V^T, as one update of rank 2 TERMS; U and V in float32."""
     m, n = U.shape[0], V.shape[0]
     G = torch.empty(m, n).normal_(std=bulk / (math.sqrt(m) + math.sqrt(n)), generator=generator)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The truth, in float64: singular triplets of a gradient from the eigenpairs of its smaller Gram matrix.
 
-Eigenvalues are off by eps64 sigma_1^2, so a value of sigma_1 / 100 is right to 1e-12: exact for judging float32.  Values
-near zero are not, and nobody here needs them.
+Eigenvalues are off by eps64 sigma_1^2, so a value of sigma_1 / 100 is right to 1e-12: exact for judging float32.
+Values near zero are not, and nobody here needs them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class Reference:
     sigma: torch.Tensor  # k, largest first
     V: torch.Tensor  # n x k
     norm: float  # ||G||_F
+    eigen: tuple[torch.Tensor, torch.Tensor]  # of the smaller Gram matrix, ascending: values, vectors
 
     def over(self, tau: float) -> torch.Tensor:
         return (self.sigma - tau).clamp_min(0)
@@ -47,17 +48,16 @@ def make_reference(G: torch.Tensor, terms: int = TERMS) -> Reference:
     left = vectors.flip(1)[:, :terms].contiguous()
     right = (wide.T @ left) / sigma.clamp_min(torch.finfo(torch.float64).tiny)
     U, V = (left, right) if wide is G else (right, left)
-    return Reference(U, sigma, V, float(G.norm()))
+    return Reference(U, sigma, V, float(G.norm()), (values, vectors))
 
 
-def soft_removed(G: torch.Tensor, c: float) -> torch.Tensor:
+def soft_removed(reference: Reference, G: torch.Tensor, c: float) -> torch.Tensor:
     """What the soft clip takes away, G - (I + G G^T / c^2)^(-1/2) G, in float64."""
-    G = G.double()
-    wide = G if G.shape[0] <= G.shape[1] else G.T
-    values, vectors = torch.linalg.eigh(wide @ wide.T)
+    values, vectors = reference.eigen
     share = 1 - (1 + values.clamp_min(0) / c**2).rsqrt()
+    wide = (G if G.shape[0] <= G.shape[1] else G.T).double()
     removed = (vectors * share) @ (vectors.T @ wide)
-    return removed if wide is G else removed.T
+    return removed if removed.shape == G.shape else removed.T
 
 
 Pair = tuple[int, int]  # layer, variant

@@ -111,6 +111,7 @@ def training_facts(result: TrainingResult) -> dict[str, object]:
             "error_median": median(trainee.errors) if trainee.errors else None,
             "error_90": quantile(trainee.errors, 0.9) if trainee.errors else None,
             "verified_clips": len(trainee.errors),
+            "clipped_share": sum(trainee.shares) / len(trainee.shares) if trainee.shares else None,
             "loss": trainee.loss,
             "step_ms": trainee.step_ms,
             "clips_ms": trainee.clip_ms,
@@ -140,18 +141,19 @@ def _training_row(row: dict) -> list[str]:
         number(row["error_median"]),
         number(row["error_90"]),
         str(row["verified_clips"] or ""),
+        "" if row["clipped_share"] is None else f"{100 * row['clipped_share']:.0f} %",
     ]
 
 
 _TRAINING_HEADER = (
     "contender", "step, ms", "MAD", "clip, ms", "clip, of the step", "step, paired difference", "error, median",
-    "error, 90 %", "of clips",
+    "error, 90 %", "of clips", "matrices clipped",
 )  # fmt: skip
 
 
 def training_lines(result: TrainingResult) -> list[str]:
     facts = training_facts(result)
-    title = "## Training step: {layers} x {width}, {batch} x {context} tokens, {parameters:,} parameters, {rounds} rounds"
+    title = "## Training step: {layers} x {width}, {batch} x {context} tokens, {parameters:,} parameters"
     return [
         title.format(**facts),
         "",
@@ -163,7 +165,7 @@ def training_lines(result: TrainingResult) -> list[str]:
 
 
 def findings_lines(findings: Sequence[Finding], failures: Sequence[str], shown: int = 10) -> list[str]:
-    rows = [[f.what, number(f.value) + (f" {f.unit}" if f.unit else ""), f.bar_text(), f.verdict(), f.note] for f in findings]
+    rows = [[f.what, f"{number(f.value)} {f.unit}".strip(), f.bar_text(), f.verdict(), f.note] for f in findings]
     lines = ["## Findings", "", *_table(("what", "measured", "bar", "", "note"), rows), ""]
     lines += [f"FAILED: {failure}" for failure in failures[:shown]]
     if len(failures) > shown:

@@ -30,7 +30,9 @@ class AlgorithmTwo:
     tau = sigma_1, which changes nothing).  The update is added in place, without the dense product of its factors.
     """
 
-    def __init__(self, parameters: Sequence[torch.Tensor], taus: Sequence[float] | None = None, decay: float = 0.9) -> None:
+    def __init__(
+        self, parameters: Sequence[torch.Tensor], taus: Sequence[float] | None = None, decay: float = 0.9
+    ) -> None:
         self.parameters = list(parameters)
         self.constant = taus is not None
         self.taus = list(taus) if taus is not None else [0.0] * len(self.parameters)  # of the latest step
@@ -96,7 +98,7 @@ def _inverse_root(M: torch.Tensor, steps: int) -> torch.Tensor:
 
 
 def hard_cap(G: torch.Tensor, tau: float) -> torch.Tensor:
-    """min(sigma, tau) by products only: M = max(G G^T, tau^2 I) through the sign of G G^T - tau^2 I, then tau M^(-1/2) G.
+    """min(sigma, tau) by products: M = max(G G^T, tau^2 I) through the sign of G G^T - tau^2 I, then tau M^(-1/2) G.
 
     On the small side throughout.  The better known form with polar(G) and polar(tau polar(G) - G) takes up to
     twice as long and, for square G, spoils singular values near zero (removed part wrong by 60 to 80 %).
@@ -111,7 +113,7 @@ def hard_cap(G: torch.Tensor, tau: float) -> torch.Tensor:
 
 
 def soft_clip(G: torch.Tensor, c: float) -> torch.Tensor:
-    """(I + G G^T / c^2)^(-1/2) G by ten steps, as in SPECTRA.  Not the same operator: sigma / sqrt(1 + sigma^2 / c^2)."""
+    """(I + G G^T / c^2)^(-1/2) G by ten steps, as in SPECTRA.  Another operator: sigma / sqrt(1 + sigma^2 / c^2)."""
     X = _wide(G)
     M = torch.addmm(torch.eye(X.shape[0], dtype=X.dtype), X, X.T, alpha=1 / c**2)
     softened = _inverse_root(M, steps=10) @ X

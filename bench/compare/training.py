@@ -41,8 +41,10 @@ class Trainee:
     optimizer: torch.optim.Optimizer
     clip: Callable[[], object]
     taus: Callable[[], dict[str, float]] = dict  # of the latest step, per matrix
+    clipped: Callable[[], list[bool]] = list  # likewise
     step_ms: list[float] = dataclasses.field(default_factory=list)
     clip_ms: list[float] = dataclasses.field(default_factory=list)
+    shares: list[float] = dataclasses.field(default_factory=list)  # of the matrices clipped, per timed step
     errors: list[float] = dataclasses.field(default_factory=list)
     loss: float = math.nan
 
@@ -93,12 +95,15 @@ def _trainee(name: str, shape: GptShape) -> Trainee:
     elif name == TRACKED:
         clipper = spectralclip.SpectralClipper(model)
         trainee.clip = clipper.step
-        trainee.taus = lambda: {layer.name: layer.tau for layer in clipper.report() if layer.treatment == "spectral"}
+        spectral = lambda: [layer for layer in clipper.report() if layer.treatment == "spectral"]  # noqa: E731
+        trainee.taus = lambda: {layer.name: layer.tau for layer in spectral()}
+        trainee.clipped = lambda: [layer.clipped > 0 for layer in spectral()]
     elif name == PUBLISHED:  # on the matrices alone: embeddings are skipped, and vectors would only add to its time
         named = model.matrices()
         published = AlgorithmTwo([parameter for _, parameter in named])
         trainee.clip = published.step
         trainee.taus = lambda: dict(zip((matrix for matrix, _ in named), published.taus))
+        trainee.clipped = lambda: [count > 0 for count in published.counts()]
     return trainee
 
 
@@ -138,7 +143,11 @@ def run_training(options: TrainingOptions) -> TrainingResult:
 
     def run(number: int, round_: int) -> None:
         x, y = data[WARMUP_STEPS + round_]
-        trainees[number].step_ms.append(timing.milliseconds(lambda: trainees[number].step(x, y)))
+        trainee = trainees[number]
+        trainee.step_ms.append(timing.milliseconds(lambda: trainee.step(x, y)))
+        clipped = trainee.clipped()  # outside the clock
+        if clipped:
+            trainee.shares.append(sum(clipped) / len(clipped))
 
     timing.interleave([t.name for t in trainees], options.rounds, lambda round_: None, run, "training")
     for trainee in trainees:

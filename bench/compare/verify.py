@@ -17,8 +17,8 @@ from .reference import Pair, Reference
 from .rivals import RANK
 
 TAU_TOLERANCE = 1e-3  # tau is an average of past sigma_max, and those are estimates
-# Beyond a contender's `wrong_share` of its norm a removed part is wrong, not inaccurate (accuracy has its own bar in the
-# findings); beside it a share of tau is allowed, for the case that hardly anything was above.
+# Beyond a contender's `wrong_share` of its norm a removed part is wrong, not inaccurate (accuracy has its own bar in
+# the findings); beside it a share of tau is allowed, for the case that hardly anything was above.
 TAU_SHARE = 1e-3
 
 

@@ -34,7 +34,8 @@ def main() -> None:
             if report is not None:
                 found = metrics(report, prefix="")
                 accelerator.log(found, step=report.step)  # to the trackers, if any
-                accelerator.print(f"step {report.step}: norm {found['total_norm']:.4f}, after {found['norm_after']:.4f}")
+                norms = f"norm {found['total_norm']:.4f}, after {found['norm_after']:.4f}"
+                accelerator.print(f"step {report.step}: {norms}")
             optimizer.step()
             optimizer.zero_grad()
 

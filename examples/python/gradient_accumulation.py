@@ -30,7 +30,8 @@ def main() -> None:
             report = clipper.step()
             optimizer.step()
             optimizer.zero_grad()
-            print(f"step {report.step}: norm {float(report.total_norm):.4f}, after {report.norm_after:.4f}, clipped {report.clipped}")
+            norms = f"norm {float(report.total_norm):.4f}, after {report.norm_after:.4f}"
+            print(f"step {report.step}: {norms}, clipped {report.clipped}")
     print(f"{options.steps * options.accumulate} micro-batches, {clipper.steps} clips")
 
 

@@ -35,8 +35,8 @@ def main() -> None:
         x, y = torch.randn(64, 32), torch.randn(64, 8)
         torch.nn.functional.mse_loss(model(x), y).backward()  # clips and steps
         found = metrics(clipper.report(), prefix="")
-        print(f"step {step}: norm {found['total_norm']:.4f}, after {found['norm_after']:.4f}, "
-              f"clipped {found['layers_clipped']:.0%} of the layers")  # fmt: skip
+        norms = f"norm {found['total_norm']:.4f}, after {found['norm_after']:.4f}"
+        print(f"step {step}: {norms}, clipped {found['layers_clipped']:.0%} of the layers")
     print(f"gradients left in memory: {sum(p.grad is not None for p in model.parameters())}")
 
 

@@ -48,12 +48,12 @@ def test_one_clip_per_optimizer_step():
     accelerator, model, optimizer, clipper = set_up(gradient_accumulation_steps=3)
     model, optimizer, loader = accelerator.prepare(model, optimizer, data(8))
     reports = train(accelerator, model, optimizer, clipper, loader)
-    assert [r is not None for r in reports] == [False, False, True, False, False, True, False, True]  # the last is short
+    assert [i for i, r in enumerate(reports, 1) if r is not None] == [3, 6, 8]  # the last one is short
     assert clipper.steps == 3
 
 
 def test_gradients_are_unscaled_first():
-    """fp16 on the CPU has no scaler of its own in Accelerate, so one is put in; all code that scales is Accelerate's."""
+    """Accelerate has no scaler for fp16 on the CPU, so one is put in; all code that scales is Accelerate's."""
 
     def run(scale):
         accelerator, model, optimizer, clipper = set_up()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples run, and say what they promise to say."""
 
+import concurrent.futures
 import importlib.util
 import pathlib
 import runpy
@@ -21,27 +22,40 @@ EXAMPLES = {
 }
 
 
-def needs(package):
-    if package is not None and importlib.util.find_spec(package) is None:
-        pytest.skip(f"needs {package}")
+def is_here(package):
+    return package is None or importlib.util.find_spec(package) is not None
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """All examples, two at a time, each in an empty directory: name -> (directory, its finished process to come)."""
+
+    def run(name, directory):
+        command = [sys.executable, FOLDER / f"{name}.py"]
+        return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300)
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        folders = {name: tmp_path_factory.mktemp(name) for name, (_, package) in EXAMPLES.items() if is_here(package)}
+        yield {name: (folder, pool.submit(run, name, folder)) for name, folder in folders.items()}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_example_runs(name, tmp_path):
+def test_example_runs(name, runs):
     expected, package = EXAMPLES[name]
-    needs(package)
-    run = subprocess.run(
-        [sys.executable, FOLDER / f"{name}.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
-    assert run.returncode == 0, run.stderr
+    if not is_here(package):
+        pytest.skip(f"needs {package}")
+    directory, future = runs[name]
+    finished = future.result()
+    assert finished.returncode == 0, finished.stderr
     for text in expected:
-        assert text in run.stdout
-    assert list(tmp_path.iterdir()) == []  # leaves nothing behind
+        assert text in finished.stdout
+    assert list(directory.iterdir()) == []  # leaves nothing behind
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_has_help(name, monkeypatch, capsys):
-    needs(EXAMPLES[name][1])
+    if not is_here(EXAMPLES[name][1]):
+        pytest.skip(f"needs {EXAMPLES[name][1]}")
     monkeypatch.setattr(sys, "argv", [name, "--help"])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
@@ -50,5 +64,5 @@ def test_example_has_help(name, monkeypatch, capsys):
 
 
 def test_every_example_is_tested():
-    ours = {path.stem for path in FOLDER.glob("*.py") if "spectralclip.integrations" in path.read_text(encoding="utf-8")}
-    assert ours <= set(EXAMPLES)
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")}
+    assert {name for name, text in texts.items() if "spectralclip.integrations" in text} <= set(EXAMPLES)

@@ -43,7 +43,9 @@ class SpectralClipCallback(pl.Callback):
     ``Trainer(gradient_clip_val=...)`` still works and clips by norm afterwards.
     """
 
-    def __init__(self, clipper: Optional[SpectralClipper] = None, *, log: Optional[Log] = metrics, **options: Any) -> None:
+    def __init__(
+        self, clipper: Optional[SpectralClipper] = None, *, log: Optional[Log] = metrics, **options: Any
+    ) -> None:
         if clipper is not None and options:
             raise TypeError(f"give a clipper or options for one, not both: {sorted(options)}")
         self.clippers: list[SpectralClipper] = [] if clipper is None else [clipper]

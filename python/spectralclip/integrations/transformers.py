@@ -59,7 +59,9 @@ class SpectralClipCallback(TrainerCallback):
     :func:`attach` has none of these limits.
     """
 
-    def __init__(self, clipper: Optional[SpectralClipper] = None, *, log: Optional[Log] = metrics, **options: Any) -> None:
+    def __init__(
+        self, clipper: Optional[SpectralClipper] = None, *, log: Optional[Log] = metrics, **options: Any
+    ) -> None:
         if clipper is not None and options:
             raise TypeError(f"give a clipper or options for one, not both: {sorted(options)}")
         self.clipper = clipper
@@ -132,7 +134,7 @@ class SpectralClipCallback(TrainerCallback):
     def _restore(self, directory: pathlib.Path) -> None:
         path = directory / STATE_FILE
         if not path.is_file():
-            warnings.warn(f"no {STATE_FILE} in {directory}: the thresholds of spectral clipping start anew", stacklevel=2)
+            warnings.warn(f"no {STATE_FILE} in {directory}: thresholds of spectral clipping start anew", stacklevel=2)
             return
         self.clipper.load_state_dict(torch.load(path, weights_only=True))
 
