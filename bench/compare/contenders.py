@@ -58,7 +58,7 @@ def always_tau(layer: Layer) -> float:
 
 def norm_clip(set_: LayerSet) -> Contender:
     """Default arguments of torch; the limit is half the norm of the first step, so that everything is scaled."""
-    limit = 0.5 * math.sqrt(sum(float(layer.master[0].double().norm()) ** 2 for layer in set_.layers))
+    limit = 0.5 * math.sqrt(sum(float(layer.master[0].norm()) ** 2 for layer in set_.layers))
     parameters = set_.parameters
     return Contender(NORM, "norm", lambda: torch.nn.utils.clip_grad_norm_(parameters, limit))
 

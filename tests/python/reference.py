@@ -19,6 +19,9 @@ SKIPPED = (
 EPS = {torch.float64: 2.0**-52, torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
 DEAD_BAND = {dtype: (1024 * 2.0**-52 if dtype == torch.float64 else 32 * 2.0**-23) for dtype in EPS}
 
+# Products only: newton_schulz brackets the largest eigenvalue of the Gram matrix no closer than this (matrix_sign.h).
+EIGENVALUE_GAP = 1e-6
+
 
 def is_skipped(name: str) -> bool:
     return any(part in name for part in SKIPPED) and "LayerNorm" not in name

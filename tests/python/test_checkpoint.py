@@ -110,6 +110,32 @@ def test_a_new_process_continues_bit_for_bit(case, two_processes):
     assert any(count for step in went_on[1] for count in step["clipped"] if count)  # it did clip
 
 
+@pytest.mark.parametrize("method", ["tracked", "sketched"])
+@pytest.mark.parametrize("backend", ["core", "aten"])
+def test_continues_bit_for_bit_after_a_step_that_was_left(method, backend):
+    """leave_all: the step counts for nobody, nor for the random columns of the layers that were finite."""
+    parameters = [("a", nn.Parameter(torch.zeros(20, 12))), ("b", nn.Parameter(torch.zeros(20, 12)))]
+
+    def clip(clipper, step):
+        generator = torch.Generator().manual_seed(step)
+        for name, p in parameters:
+            p.grad = torch.randn(20, 12, generator=generator) * (1 + 3 * (step % 2))
+            if name == "b" and step == 2:
+                p.grad[3, 3] = float("nan")
+        report = clipper.step()
+        return [float(layer.tau).hex() for layer in report.layers], [bits(p.grad) for _, p in parameters]
+
+    def make():
+        return SpectralClipper(parameters, Ema(0.9), method=method, on_nonfinite="leave_all", backend=backend, rank=3)
+
+    first, second = make(), make()
+    for step in range(5):
+        clip(first, step)
+    second.load_state_dict(first.state_dict())
+    for step in range(5, 9):
+        assert clip(first, step) == clip(second, step), step
+
+
 def test_saving_does_not_disturb_the_run():
     for method, threshold, backend, dtype in CASES:
         runs = []

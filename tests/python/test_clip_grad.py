@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import warnings
@@ -207,7 +208,11 @@ def test_runs_under_no_grad():
     assert_clipped(weight, before)
 
 
-@BOTH
+@pytest.mark.parametrize(
+    "clip",
+    [clip_grad_norm_, clip_grad_spectral_, functools.partial(clip_grad_spectral_, backend="aten")],
+    ids=["norm", "core", "aten"],
+)
 def test_autograd_is_told_of_the_write(clip):
     """A backward that saved the gradient must notice that it was changed, as after any in-place operator of torch."""
     p = parameter(5, 4)

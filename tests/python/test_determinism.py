@@ -30,7 +30,7 @@ def run(method: str, backend: str, threads: int, steps: int = 4, dtype=torch.flo
         record.append([float(report.total_norm)])
         record.append([(layer.tau, layer.clip) for layer in report.layers])
         record.append([bits(p.grad) for p in parameters])
-    assert sum(layer.steps_clipped for layer in clipper.report()) > 2 * len(SHAPES) - 4
+    assert sum(layer.steps_clipped for layer in clipper.report()) >= len(SHAPES)
     return record
 
 

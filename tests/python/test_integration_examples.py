@@ -32,7 +32,7 @@ def runs(tmp_path_factory):
 
     def run(name, directory):
         command = [sys.executable, FOLDER / f"{name}.py"]
-        return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=600)
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
         folders = {name: tmp_path_factory.mktemp(name) for name, (_, package) in EXAMPLES.items() if is_here(package)}

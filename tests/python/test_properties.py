@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import assume, given, settings
-from reference import DEAD_BAND, EPS, bits, clip_tolerance, distance, spectrum, svd_clip
+from reference import DEAD_BAND, EIGENVALUE_GAP, EPS, bits, clip_tolerance, distance, spectrum, svd_clip
 
 from spectralclip import clip_singular_values
 
@@ -159,6 +159,8 @@ def test_reports_tell_the_truth(method, backend, G, share):
     result, report = clip_singular_values(G, tau, method=method, backend=backend, **rank_suffices(G, tau, method))
     work = 8 * max(G.shape) ** 0.5 * EPS[G.dtype] * float(G.double().norm())
     sought = 1e-4 * sigma_max(G) if method in ("tracked", "sketched", "auto") else 0.0
+    if method == "newton_schulz":
+        sought = EIGENVALUE_GAP / 2 * sigma_max(G)
     assert report.tau == tau
     assert abs(report.sigma_max - sigma_max(G)) <= work + sought
     assert abs(report.norm_before - float(G.double().norm())) <= work
@@ -166,8 +168,21 @@ def test_reports_tell_the_truth(method, backend, G, share):
     assert sigma_max(result) <= report.sigma_bound * (1 + DEAD_BAND[G.dtype]) + work
     energy = 1 - (float(result.double().norm()) / float(G.double().norm())) ** 2
     assert abs(report.removed_energy - energy) <= 1e-3
-    if report.status == "ok":
-        assert report.sigma_bound <= tau * 1.01 + work + sought
+    if method in ("exact", "gram"):  # the others may be sure of less than they did
+        assert report.sigma_bound <= tau * (1 + DEAD_BAND[G.dtype]) + work
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", [(6, 2), (2, 6), (9, 4), (4, 9), (20, 16)], ids=str)
+def test_tiny_gradients_of_low_rank_stay_finite(method, shape, generator):
+    """Norms near the edge of the subspace methods' range (1e-12 in float32), where reciprocals of products of two small
+    singular values overflow float32: found by hypothesis, once written as NaN with status ok."""
+    for scale in (1e-13, 1e-12, 3e-12, 1e-11, 1e-10):
+        for _ in range(6):
+            G = spectrum(*shape, [scale], generator, torch.float32)
+            result, report = clip_singular_values(G, scale / 2, method=method)
+            assert report.status == "ok" and report.clipped == 1
+            assert distance(result, svd_clip(G, scale / 2)) <= allowed(G, scale / 2, method)
 
 
 # --- the comparators themselves -----------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "require.h"
 #include "spectralclip/torch/report_fields.h"
 
@@ -28,19 +30,38 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) 
   return gradients;
 }
 
+// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice.
+at::Tensor norm_with_repetitions(const SpectralClipper& clipper, const std::vector<double>& times) {
+  const at::Tensor norms = clipper.report_values().select(1, static_cast<std::int64_t>(ReportField::norm_before));
+  return (norms.square() * at::tensor(times, at::kDouble).to(norms.device())).sum().sqrt();
+}
+
 }  // namespace
 
 at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double max_sigma, const ClipGradOptions& options,
                           bool error_if_nonfinite) {
   SpectralClipperOptions constant = constant_options(max_sigma, options.clip, options.backend);
   constant.error_if_nonfinite = error_if_nonfinite;
-  std::vector<at::Tensor> present;
+  std::vector<at::Tensor> present;  // once each
+  std::vector<double> times;        // how often it was given
+  at::ScalarType type = at::ScalarType::Undefined;
   for (const at::Tensor& gradient : gradients) {
-    if (gradient.defined() && gradient.numel() > 0) present.push_back(gradient);
+    if (!gradient.defined()) continue;
+    type = type == at::ScalarType::Undefined ? gradient.scalar_type() : at::promote_types(type, gradient.scalar_type());
+    if (gradient.numel() == 0) continue;
+    const auto same = std::find_if(present.begin(), present.end(), [&](const at::Tensor& g) { return g.is_same(gradient); });
+    if (same != present.end()) {
+      ++times[static_cast<std::size_t>(same - present.begin())];
+    } else {
+      present.push_back(gradient);
+      times.push_back(1);
+    }
   }
-  if (present.empty()) return at::zeros({});
+  if (present.empty()) return at::zeros({}, type == at::ScalarType::Undefined ? at::kFloat : type);
   SpectralClipper clipper(present, constant);
-  return clipper.step(present);
+  const at::Tensor norm = clipper.step(present);
+  const bool repeated = std::any_of(times.begin(), times.end(), [](double t) { return t > 1; });
+  return repeated ? norm_with_repetitions(clipper, times).to(norm.device(), type) : norm.to(type);
 }
 
 double clip_grad_spectral_(const std::vector<at::Tensor>& parameters, double max_sigma, const ClipGradOptions& options,

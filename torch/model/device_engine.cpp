@@ -18,6 +18,15 @@ at::Tensor column(const at::Tensor& values, ReportField field) {
   return values.select(1, static_cast<std::int64_t>(field));
 }
 
+// Without a copy from the host where all are zero: a first step then runs on fake tensors too.
+at::Tensor counts_on(const at::Device& device, const std::vector<std::int64_t>& counts) {
+  const auto options = at::TensorOptions().dtype(at::kLong);
+  if (std::all_of(counts.begin(), counts.end(), [](std::int64_t n) { return n == 0; })) {
+    return at::zeros({static_cast<std::int64_t>(counts.size())}, options.device(device));
+  }
+  return at::tensor(counts, options).to(device);
+}
+
 bool same_kind(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.device() == b.device();
 }
@@ -51,6 +60,10 @@ void DeviceEngine::Batch::clip_all(const std::vector<DeviceMatrix>& matrices, co
   if (allowed.defined()) tau = at::where(allowed, tau, std::numeric_limits<double>::infinity());
   if (treatment == Treatment::spectral) {
     values = aten::clip_batch(G, tau, clip, stream, subspace);
+    // A checkpoint holds float32; a run that goes on must not know more than one that is resumed.
+    if (subspace.V.defined() && subspace.V.scalar_type() == at::kDouble) {
+      subspace.V = subspace.V.to(at::kFloat).to(at::kDouble);
+    }
   } else {
     values = aten::clip_norms(G, tau, !clip.observe_only && treatment == Treatment::norm);
   }
@@ -110,10 +123,12 @@ void DeviceEngine::form_batches(const std::vector<DeviceMatrix>& matrices) {
       clipped.push_back(set_.reports[layer].steps_clipped);
       kept = std::min(kept, set_.layers[layer].subspace.kept);
     }
-    batch->thresholds.from_states(states);
-    const auto counts = at::TensorOptions().dtype(at::kLong);
-    batch->steps = at::tensor(steps, counts).to(device);
-    batch->steps_clipped = at::tensor(clipped, counts).to(device);
+    if (std::any_of(states.begin(), states.end(), [](const ThresholdState& state) { return state.observed > 0; })) {
+      batch->thresholds.from_states(states);
+    }
+    batch->steps = counts_on(device, steps);
+    batch->steps_clipped = counts_on(device, clipped);
+    batch->subspace.steps = batch->steps;
     if (batch->treatment == Treatment::spectral && kept > 0) {
       std::vector<at::Tensor> vectors;
       for (const std::size_t layer : batch->layers) {
@@ -123,7 +138,6 @@ void DeviceEngine::form_batches(const std::vector<DeviceMatrix>& matrices) {
       }
       const bool wide = matrices[group.front()].matrix.scalar_type() == at::kDouble;
       batch->subspace.V = at::stack(vectors).to(wide ? at::kDouble : at::kFloat).to(device);
-      batch->subspace.steps = batch->steps;
     }
     batches_.push_back(std::move(batch));
   }

@@ -46,16 +46,21 @@ NamedTensors parameters_of(const ::torch::nn::Module& model) {
   return named;
 }
 
-// Embeddings by type: after the caller's own rules, before the default ones.
+void skip_if_embedding(SpectralClipperOptions& options, const ::torch::nn::Module& module, const std::string& prefix) {
+  if (!module.as<::torch::nn::EmbeddingImpl>() && !module.as<::torch::nn::EmbeddingBagImpl>()) return;
+  Rule rule;
+  rule.name_pattern = prefix + "weight";
+  rule.treatment = Treatment::skip;
+  rule.label = "embedding by type: skipped";
+  options.rules.push_back(rule);
+}
+
+// Embeddings by type: after the caller's own rules, before the default ones. The model itself need not be shared, so
+// LibTorch may not be asked for a pointer to it.
 SpectralClipperOptions with_type_rules(SpectralClipperOptions options, const ::torch::nn::Module& model) {
-  for (const auto& item : model.named_modules()) {
-    const auto* module = item.value().get();
-    if (!module->as<::torch::nn::EmbeddingImpl>() && !module->as<::torch::nn::EmbeddingBagImpl>()) continue;
-    Rule rule;
-    rule.name_pattern = item.key().empty() ? "weight" : item.key() + ".weight";
-    rule.treatment = Treatment::skip;
-    rule.label = "embedding by type: skipped";
-    options.rules.push_back(rule);
+  skip_if_embedding(options, model, "");
+  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
+    skip_if_embedding(options, *item.value(), item.key() + ".");
   }
   return options;
 }
@@ -198,6 +203,16 @@ struct SpectralClipper::Impl {
     copies.clear();
   }
 
+  // The core writes to memory, not through an operator: autograd's saved tensors must notice all the same.
+  void announce_writes(const std::vector<at::Tensor>& gradients) const {
+    for (std::size_t p = 0; p < gradients.size(); ++p) {
+      if (!gradients[p].defined() || gradients[p].is_inference() ) continue;
+      bool written = false;
+      for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) written |= set.reports[i].clip.written();
+      if (written && !options.observe_only && on_core(gradients[p])) gradients[p].unsafeGetTensorImpl()->bump_version();
+    }
+  }
+
   // error_if_nonfinite has to know, so it waits for the device.
   void require_finite_on_device() const {
     for (const DeviceMatrix& m : device_matrices) {
@@ -231,6 +246,7 @@ struct SpectralClipper::Impl {
     const bool leave_all = options.on_nonfinite == OnNonFinite::leave_all;
     if (!device_matrices.empty()) squares = engine.step(device_matrices, leave_all);
     write_back(gradients);
+    announce_writes(gradients);
     return total_norm(gradients, report.layers_not_finite > 0 ? kNaN : report.norm_before, squares);
   }
 
@@ -245,6 +261,7 @@ struct SpectralClipper::Impl {
     std::vector<at::Tensor> gradients(parameters.size());
     gradients[p] = gradient;
     write_back(gradients);
+    announce_writes(gradients);
     double square = 0;
     for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) {
       square += set.reports[i].clip.norm_before * set.reports[i].clip.norm_before;
