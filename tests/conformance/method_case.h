@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the conformance list needs to know of a method: who runs it, its options, which shapes it can afford, and how far
-// its result may be from the truth. A new method is one line in kMethods; another engine brings a list of its own.
+// What the conformance list needs to know of a method: who runs it, its options, which shapes it can afford, and how
+// far its result may be from the truth. A new method is one line in kMethods; another engine brings a list of its own.
 #pragma once
 
 #include <algorithm>

@@ -66,7 +66,7 @@ class Conformance : public ::testing::TestWithParam<std::tuple<MethodCase, Scala
 };
 
 inline void Conformance::check_result(const ClipReport& report, const Reference& truth, double tau,
-                               const StoredMatrix& after) const {
+                                      const StoredMatrix& after) const {
   const MatrixXd expected = truth.clipped(tau);
   if (rank_suffices(truth, tau)) {
     EXPECT_TRUE(report.status == ClipStatus::ok ||
@@ -81,7 +81,7 @@ inline void Conformance::check_result(const ClipReport& report, const Reference&
 }
 
 inline void Conformance::check_report(const ClipReport& report, const Reference& truth, double tau,
-                               const StoredMatrix& after) const {
+                                      const StoredMatrix& after) const {
   const double norm = truth.sigma.norm();
   const double near = allowed_error(method(), options(), type(), truth, tau, report) +
                       rounding(ScalarType::float32, truth);  // norms are sums in the work type
@@ -116,7 +116,8 @@ inline void Conformance::check_bound(const ClipReport& report, const MatrixXd& a
 
 // Without writing norm_after is predicted: norm_before^2 - removed energy, so it is the squares that agree, as far as
 // the work type rounds them and the method's error lets the result differ from what the Ritz values say.
-inline void Conformance::check_prediction(const ClipReport& seen, const ClipReport& report, const Reference& truth) const {
+inline void Conformance::check_prediction(const ClipReport& seen, const ClipReport& report,
+                                          const Reference& truth) const {
   if (!rank_suffices(truth, report.tau)) return;
   const double norm = truth.sigma.norm();
   const double near =
@@ -217,7 +218,7 @@ inline std::string case_name(const ::testing::TestParamInfo<std::tuple<MethodCas
   return std::string(std::get<0>(info.param).name) + "_" + to_string(std::get<1>(info.param));
 }
 
-inline const auto kStorageTypes = ::testing::Values(ScalarType::float32, ScalarType::float64, ScalarType::bfloat16,
-                                                   ScalarType::float16);
+inline const auto kStorageTypes =
+    ::testing::Values(ScalarType::float32, ScalarType::float64, ScalarType::bfloat16, ScalarType::float16);
 
 }  // namespace spectralclip::testing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How accurate a tracking clipper is over a training run: relative error of the removed part D on gradient-like sequences
-// and on recorded gradients with spikes, thresholds by the default EMA. A table of what was measured goes to stdout.
+// How accurate a tracking clipper is over a training run: relative error of the removed part D on gradient-like
+// sequences and on recorded gradients with spikes, thresholds by the default EMA. A table of what was measured goes to
+// stdout.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +44,8 @@ struct Measured {
   }
 };
 
-inline void measure_step(const ClipStep& clip, const MatrixXd& values, double tau, Measured& measured, double& sigma_max) {
+inline void measure_step(const ClipStep& clip, const MatrixXd& values, double tau, Measured& measured,
+                         double& sigma_max) {
   StoredMatrix stored(ScalarType::float32, values);
   const MatrixXd G = stored.values();
   const Removed truth = removed_by_gram(G, tau);

@@ -24,12 +24,15 @@ void expect_tight_accuracy(const Measured& measured) {
 
 TEST(TrackedAccuracy, OnGeneratedSequences) { expect_default_accuracy(measure_generated(tracked_by_core({}))); }
 
-TEST(TrackedAccuracy, OnGeneratedSequencesWithATightTolerance) { expect_tight_accuracy(measure_generated(tracked_by_core(kTight))); }
+TEST(TrackedAccuracy, OnGeneratedSequencesWithATightTolerance) {
+  expect_tight_accuracy(measure_generated(tracked_by_core(kTight)));
+}
 
 TEST(TrackedAccuracy, OnRecordedGradients) {
   if (!gradients_folder()) GTEST_SKIP() << kNoRecordedGradients;
   for (const char* file : kRecordedFiles) {
-    for (const int spike_every : {0, 5}) expect_default_accuracy(measure_recorded(file, spike_every, tracked_by_core({})));
+    for (const int spike_every : {0, 5})
+      expect_default_accuracy(measure_recorded(file, spike_every, tracked_by_core({})));
   }
 }
 

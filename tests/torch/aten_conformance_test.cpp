@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance list of the core on ATen operators, each matrix from a cold start. `exact`, `gram` and `newton_schulz`
-// are one algorithm there, held to rounding of the storage.
+// The conformance list of the core on ATen operators, each matrix from a cold start. `exact`, `gram` and
+// `newton_schulz` are one algorithm there, held to rounding of the storage.
 #include <ATen/Parallel.h>
 
 #include "conformance/method_list.h"

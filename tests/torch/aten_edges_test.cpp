@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the conformance list does not reach: tau = 0, sizes near the ends of the number range, strides of all kinds, large
-// ratios sigma_max / tau, norm clipping against the core, random columns, misuse, and rows of reports.
+// What the conformance list does not reach: tau = 0, sizes near the ends of the number range, strides of all kinds,
+// large ratios sigma_max / tau, norm clipping against the core, random columns, misuse, and rows of reports.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <random>
 
@@ -13,6 +14,7 @@
 #include "spectralclip/error.h"
 #include "support/compare.h"
 #include "support/oracle.h"
+#include "support/spectra.h"
 #include "support/stored_matrix.h"
 #include "torch/aten_engine.h"
 
@@ -25,7 +27,8 @@ using Eigen::VectorXd;
 
 constexpr Method kAllMethods[] = {Method::exact,   Method::gram,          Method::sketched,
                                   Method::tracked, Method::newton_schulz, Method::automatic};
-constexpr ScalarType kAllTypes[] = {ScalarType::float32, ScalarType::float64, ScalarType::bfloat16, ScalarType::float16};
+constexpr ScalarType kAllTypes[] = {ScalarType::float32, ScalarType::float64, ScalarType::bfloat16,
+                                    ScalarType::float16};
 
 VectorXd two_large(Index r) {
   VectorXd sigma = 0.2 * VectorXd::Ones(r);
@@ -78,6 +81,24 @@ TEST(AtenRange, ScalesDoNotMatter) {
       EXPECT_LT(report.error_estimate, 1e-3);
     }
   }
+}
+
+// In float64 nothing hides the method's own error: c sqrt(N) eps ||G||_F.
+TEST(AtenDense, ErrorIsRoundingOfFloat64) {
+  double worst = 0;
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{40, 40}, {40, 70}, {70, 40}}) {
+    for (const Spectrum& spectrum : all_spectra()) {
+      StoredMatrix G(ScalarType::float64, with_spectrum(rows, cols, spectrum.sigma(40), 4));
+      const MatrixXd values = G.values();
+      if (values.norm() == 0) continue;
+      const MatrixXd truth = Oracle(values).clipped(spectrum.tau);
+      (void)clip_by_aten(G.view(), spectrum.tau, {.method = Method::exact});
+      const double unit = std::sqrt(static_cast<double>(std::max(rows, cols))) * storage_epsilon(ScalarType::float64);
+      worst = std::max(worst, (G.values() - truth).norm() / (unit * values.norm()));
+    }
+  }
+  std::printf("dense clip by products: error at most %.2f sqrt(N) eps ||G||_F\n", worst);
+  EXPECT_LE(worst, 2);
 }
 
 // sigma_max / tau up to 1e6 and tau below everything: error stays at rounding of the storage times ||G||_F, and the
@@ -142,7 +163,8 @@ TEST(AtenNorms, EqualTheCore) {
   std::mt19937_64 random(3);
   for (const ScalarType type : kAllTypes) {
     for (const double tau : {0.0, 0.5, 3.0, 1e9, std::numeric_limits<double>::infinity()}) {
-      for (const double poison : {0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+      for (const double poison :
+           {0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
         MatrixXd values = gaussian(1, 57, random) * 0.3;
         values(0, 20) += poison;
         StoredMatrix ours(type, values);

@@ -79,7 +79,8 @@ TEST(AtenPolarFactor, EqualsTheSvds) {
       const MatrixXd X = with_spectrum(rows, cols, sigma, 3) * (1 - 1e-12);
       const ExtendedSvd svd = jacobi_svd(X.cast<long double>());
       const MatrixXd truth = (svd.U * svd.V.transpose()).cast<double>();
-      const MatrixXd U = to_eigen(torch::aten::polar_factor(to_tensor(X).unsqueeze(0), torch::aten::polar_chain(1e-16))[0]);
+      const MatrixXd U =
+          to_eigen(torch::aten::polar_factor(to_tensor(X).unsqueeze(0), torch::aten::polar_chain(1e-16))[0]);
       const double size = std::sqrt(static_cast<double>(rows * cols));
       EXPECT_TRUE(close(U * U.transpose(), MatrixXd::Identity(rows, rows), 8 * kEps * size));
       EXPECT_TRUE(close(U, truth, 16 * kEps * size * condition));  // rounding of X turns U by eps / sigma_min

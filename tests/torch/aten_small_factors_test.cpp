@@ -98,7 +98,8 @@ TEST(AtenJacobi, GradedMatricesKeepSmallEigenvalues) {
   for (const Index k : {4, 12, 16, 24}) {
     std::vector<MatrixXd> matrices;
     for (int i = 0; i < 10; ++i) {
-      const MatrixXd C = MatrixXd::Identity(k, k) + 0.3 / static_cast<double>(k) * symmetric_with(gaussian(k, 1, random), random);
+      const MatrixXd C =
+          MatrixXd::Identity(k, k) + 0.3 / static_cast<double>(k) * symmetric_with(gaussian(k, 1, random), random);
       VectorXd d = (VectorXd::LinSpaced(k, 0, -10).array() * std::log(10.0)).exp();
       std::shuffle(d.begin(), d.end(), random);
       matrices.push_back(d.asDiagonal() * C * d.asDiagonal());
@@ -122,7 +123,8 @@ TEST(AtenCholesky, InverseOfAWellConditionedMatrix) {
     const MatrixXd A = X.transpose() * X;
     const auto cholesky = torch::aten::inverse_cholesky(stacked({A}), 1e-12);
     const MatrixXd inverse = to_eigen(cholesky.inverse[0]);
-    EXPECT_TRUE(close(inverse * A * inverse.transpose(), MatrixXd::Identity(k, k), 100 * kEps * static_cast<double>(k * k)));
+    EXPECT_TRUE(
+        close(inverse * A * inverse.transpose(), MatrixXd::Identity(k, k), 100 * kEps * static_cast<double>(k * k)));
     EXPECT_EQ(MatrixXd(inverse.triangularView<Eigen::StrictlyUpper>()).norm(), 0);
     EXPECT_EQ(cholesky.independent.sum().item<std::int64_t>(), k);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchThresholds against the core over random histories: every kind with every option, values that must not be recorded,
-// layers without a gradient, states that go to the core and back.
+// BatchThresholds against the core over random histories: every kind with every option, values that must not be
+// recorded, layers without a gradient, states that go to the core and back.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,8 +26,8 @@ std::vector<ThresholdOptions> variants() {
     for (const FirstStep first : {FirstStep::unclipped, FirstStep::zero}) {
       for (const Interpolation interpolation : {Interpolation::lower, Interpolation::linear}) {
         for (const bool zeros : {false, true}) {
-          const ThresholdOptions plain{.kind = kind, .window = 7, .first_step = first, .interpolation = interpolation,
-                                       .observe_zeros = zeros};
+          const ThresholdOptions plain{
+              .kind = kind, .window = 7, .first_step = first, .interpolation = interpolation, .observe_zeros = zeros};
           ThresholdOptions bounded = plain;
           bounded.slack = 1.3;
           bounded.floor = 0.2;
@@ -131,7 +131,8 @@ TEST(AtenThresholds, StatesGoThereAndBack) {
   for (const ThresholdOptions& options : variants()) {
     SCOPED_TRACE(to_string(options));
     BatchThresholds first(options, kLayers, at::kCPU);
-    for (int step = 0; step < 9; ++step) first.observe(as_tensor(random_step(random).values), mask(std::vector<bool>(kLayers, true)));
+    for (int step = 0; step < 9; ++step)
+      first.observe(as_tensor(random_step(random).values), mask(std::vector<bool>(kLayers, true)));
     BatchThresholds second(options, kLayers, at::kCPU);
     second.from_states(first.to_states());
     for (int step = 0; step < 9; ++step) {

@@ -31,9 +31,9 @@ void require_batch(const std::vector<Tensor>& matrices, const Tensor& tau, const
   SPECTRALCLIP_REQUIRE(is_real(first.scalar_type()), "matrices of type ", c10::toString(first.scalar_type()),
                        " are not float32, float64, bfloat16 or float16");
   for (const Tensor& G : matrices) {
-    SPECTRALCLIP_REQUIRE(G.sizes() == first.sizes() && G.scalar_type() == first.scalar_type() &&
-                             G.device() == first.device(),
-                         "matrices of a batch differ in shape, type or device");
+    SPECTRALCLIP_REQUIRE(
+        G.sizes() == first.sizes() && G.scalar_type() == first.scalar_type() && G.device() == first.device(),
+        "matrices of a batch differ in shape, type or device");
   }
   const auto L = static_cast<std::int64_t>(matrices.size());
   SPECTRALCLIP_REQUIRE(tau.dim() == 1 && tau.size(0) == L && tau.scalar_type() == at::kDouble, "tau must hold ", L,

@@ -3,15 +3,18 @@
 //   min(h, tau) U = X - P (X - tau U),   P = (I + S) / 2,
 // P being the projector onto what lies above `level`, the upper end of the dead band. Only two things are iterated, the
 // polar factors of X and of H - level I, and neither needs to converge where it is hard:
-//   - A singular value s below `lower` (of sigma_max = 1) has a factor f in (0, 1) instead of 1. If s is below the level P
-//     is zero there and U is not used; if it is above, then tau < s and tau f instead of tau is wrong by less than `lower`.
-//   - A value h closer to the level than `lower` has a sign t in (-1, 1). The result, s - (1 + t)/2 (s - tau), lies between
+//   - A singular value s below `lower` (of sigma_max = 1) has a factor f in (0, 1) instead of 1. If s is below the
+//   level P
+//     is zero there and U is not used; if it is above, then tau < s and tau f instead of tau is wrong by less than
+//     `lower`.
+//   - A value h closer to the level than `lower` has a sign t in (-1, 1). The result, s - (1 + t)/2 (s - tau), lies
+//   between
 //     s and tau: wrong by less than the dead band and `lower`.
 //   - Rounding E of X turns U by E_ij / (s_i + s_j) between directions i and j. Above tau it enters times tau, hence as
 //     E_ij at most. It enters S as E_ij divided by the distance of h_i and h_j across the level, and S is multiplied by
 //     that distance. So the result is backward stable up to the number of steps; measured error: sqrt(N) eps ||X||_F.
-// Cost of a polynomial: 4 r^2 N + 2 r^3 for U, 6 r^3 for S; 24 of them for 16- and 32-bit storage, 31 for float64; and 25
-// squarings for sigma_max.
+// Cost of a polynomial: 4 r^2 N + 2 r^3 for U, 6 r^3 for S; 24 of them for 16- and 32-bit storage, 31 for float64; and
+// 25 squarings for sigma_max.
 #include "aten/clip_dense.h"
 
 #include <algorithm>
@@ -150,10 +153,9 @@ BatchReport joined(const std::vector<BatchReport>& parts) {
     return at::cat(tensors);
   };
   BatchReport whole = parts[0];
-  for (const auto field :
-       {&BatchReport::finite, &BatchReport::tau, &BatchReport::sigma_max, &BatchReport::clipped,
-        &BatchReport::norm_before, &BatchReport::norm_after, &BatchReport::removed_energy, &BatchReport::sigma_bound,
-        &BatchReport::error_estimate}) {
+  for (const auto field : {&BatchReport::finite, &BatchReport::tau, &BatchReport::sigma_max, &BatchReport::clipped,
+                           &BatchReport::norm_before, &BatchReport::norm_after, &BatchReport::removed_energy,
+                           &BatchReport::sigma_bound, &BatchReport::error_estimate}) {
     whole.*field = cat(field);
   }
   return whole;

@@ -14,7 +14,8 @@ namespace {
 
 using at::Tensor;
 
-// One number per tensor that depends on its type alone: a scalar expanded where all types agree, as they nearly always do.
+// One number per tensor that depends on its type alone: a scalar expanded where all types agree, as they nearly always
+// do.
 template <class OfType>
 Tensor per_type(const std::vector<Tensor>& tensors, const at::TensorOptions& options, const OfType& of_type) {
   const auto value = [&](const Tensor& t) { return at::full({1}, of_type(storage_type(t.scalar_type())), options); };

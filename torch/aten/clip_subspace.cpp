@@ -106,16 +106,16 @@ Ritz search(const Plan& plan, const ScaledBatch& batch, const BatchSubspace& sta
 
 // Everything below is in scaled units, per matrix (L) or per value (L x k).
 struct Verdict {
-  Tensor tau, level;     // L x 1
-  Tensor lowered;        // L x k, bool: which values go to tau
-  Tensor count;          // L: how many
-  Tensor after;          // L x k: values left inside the subspace
-  Tensor complete;       // L, bool: the subspace spans everything
-  Tensor removed;        // L: sum of sigma^2 - tau^2
-  Tensor norm_squared;   // L: before
-  Tensor next;           // L: largest value that may be missing, as a scale for convergence
-  Tensor error;          // L: relative error of the removed part
-  Tensor unsettled;      // L, bool: a value below the level may belong above it
+  Tensor tau, level;    // L x 1
+  Tensor lowered;       // L x k, bool: which values go to tau
+  Tensor count;         // L: how many
+  Tensor after;         // L x k: values left inside the subspace
+  Tensor complete;      // L, bool: the subspace spans everything
+  Tensor removed;       // L: sum of sigma^2 - tau^2
+  Tensor norm_squared;  // L: before
+  Tensor next;          // L: largest value that may be missing, as a scale for convergence
+  Tensor error;         // L: relative error of the removed part
+  Tensor unsettled;     // L, bool: a value below the level may belong above it
 };
 
 // As in the core (subspace/search.cpp: next_sigma): the last value found, or the root mean square of what is unseen;
@@ -258,8 +258,7 @@ BatchReport clip_by_subspace(const MatrixBatch& matrices, const Tensor& tau, con
   report.sigma_max = ritz.sigma.select(1, 0) / batch.scale;
   report.clipped = verdict.count;
   report.norm_before = batch.norm;
-  report.removed_energy =
-      at::where(verdict.norm_squared > 0, verdict.removed / verdict.norm_squared, 0.0).clamp_(0, 1);
+  report.removed_energy = at::where(verdict.norm_squared > 0, verdict.removed / verdict.norm_squared, 0.0).clamp_(0, 1);
   report.error_estimate = verdict.error;
   const Tensor predicted = (verdict.norm_squared - verdict.removed).clamp_min_(0).sqrt_() / batch.scale;
   report.norm_after = at::where(verdict.count > 0, predicted, batch.norm);

@@ -31,8 +31,8 @@ Tensor scaled_norms(const std::vector<Tensor>& tensors) {
 }  // namespace
 
 Tensor frobenius_norms(const std::vector<Tensor>& tensors) {
-  const bool wide = std::any_of(tensors.begin(), tensors.end(),
-                                [](const Tensor& t) { return t.scalar_type() == at::kDouble; });
+  const bool wide =
+      std::any_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.scalar_type() == at::kDouble; });
   return wide ? scaled_norms(tensors) : norms_of(tensors, 2);
 }
 

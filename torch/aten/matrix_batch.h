@@ -37,8 +37,8 @@ class MatrixBatch {
   at::Tensor stack_;  // L x m x n in the work type, when small; stale once something was written
 };
 
-// Frobenius norms of tensors of any shapes, in float64: squares of float32 are summed without overflow, those of float64
-// are scaled first.
+// Frobenius norms of tensors of any shapes, in float64: squares of float32 are summed without overflow, those of
+// float64 are scaled first.
 [[nodiscard]] at::Tensor frobenius_norms(const std::vector<at::Tensor>& tensors);
 
 }  // namespace spectralclip::torch::aten

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Minimax quintics for each step's interval, as in Amsel, Persson, Musco, Gower, The Polar Express (2025), here scaled so
-// that values stay in (0, 1]. The lower end of the interval is a number we follow beside the matrices.
-// Stability: the best quintic of [l, 1] with l -> 0 has slope 4.26 but maps some values near 1 to about 4 l, where
-// rounding swamps their vectors. kGentle replaces l by 0.1 at least: slope 3.86, and nothing that was above 0.1 falls
-// below 0.18. (Cubics, as the core uses, grow by 2.55 for two products, quintics by 3.86 for three; but only two of the
-// three have the long side, so on wide matrices quintics cost a quarter less.)
+// Minimax quintics for each step's interval, as in Amsel, Persson, Musco, Gower, The Polar Express (2025), here scaled
+// so that values stay in (0, 1]. The lower end of the interval is a number we follow beside the matrices. Stability:
+// the best quintic of [l, 1] with l -> 0 has slope 4.26 but maps some values near 1 to about 4 l, where rounding swamps
+// their vectors. kGentle replaces l by 0.1 at least: slope 3.86, and nothing that was above 0.1 falls below 0.18.
+// (Cubics, as the core uses, grow by 2.55 for two products, quintics by 3.86 for three; but only two of the three have
+// the long side, so on wide matrices quintics cost a quarter less.)
 #include "aten/polar.h"
 
 #include <array>
@@ -57,8 +57,7 @@ Quintic best_quintic(double lower) {
   Quintic p{};
   double error = 0;
   for (int i = 0; i < 50; ++i) {
-    const auto [a, b, c, E] =
-        solve({alternation(lower, 1), alternation(q, -1), alternation(r, 1), alternation(1, -1)});
+    const auto [a, b, c, E] = solve({alternation(lower, 1), alternation(q, -1), alternation(r, 1), alternation(1, -1)});
     p = {a, b, c};
     const double root = std::sqrt(9 * b * b - 20 * a * c);  // p' = a + 3 b x^2 + 5 c x^4
     q = std::sqrt((-3 * b - root) / (10 * c));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The orthogonal polar factor of L matrices at once, by products alone: each singular value runs through a fixed chain of
-// odd polynomials that ends at one. What cannot be looked at on the way (how small the smallest value is) is a constant:
-// values from `lower` to 1 arrive, smaller ones end between 0 and 1, zero stays zero.
+// The orthogonal polar factor of L matrices at once, by products alone: each singular value runs through a fixed chain
+// of odd polynomials that ends at one. What cannot be looked at on the way (how small the smallest value is) is a
+// constant: values from `lower` to 1 arrive, smaller ones end between 0 and 1, zero stays zero.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -22,7 +22,8 @@ struct Quintic {
 // Polynomials whose composition maps [lower, 1] to 1 within rounding of float64: 24 for 1e-12, 31 for 1e-16.
 [[nodiscard]] std::vector<Quintic> polar_chain(double lower);
 
-// X: L x r x N, r <= N, float64, singular values at most 1. Two products of 2 r^2 N flops and one of 2 r^3 a polynomial.
+// X: L x r x N, r <= N, float64, singular values at most 1. Two products of 2 r^2 N flops and one of 2 r^3 a
+// polynomial.
 [[nodiscard]] at::Tensor polar_factor(at::Tensor X, const std::vector<Quintic>& chain);
 
 // Bounds low <= lambda_max <= high of positive semidefinite A (L x r x r), by repeated squaring (factor/matrix_sign.h:

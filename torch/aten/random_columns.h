@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random columns made on the device by integer arithmetic from an address: seed, matrix, step, pass, position. Never
-// from torch's generator, so a resumed run, another rank and a captured graph draw the same numbers. The distribution is
-// the core's (uniform on (-sqrt 3, sqrt 3), random/uniform.h); the bits are not: the core's Philox needs 32 x 32 bit
-// products with both halves, ten rounds of them; SplitMix64 is two 64-bit products and passes the same statistics here.
+// from torch's generator, so a resumed run, another rank and a captured graph draw the same numbers. The distribution
+// is the core's (uniform on (-sqrt 3, sqrt 3), random/uniform.h); the bits are not: the core's Philox takes ten rounds
+// of two products each, of which both halves are needed; SplitMix64 takes two products that wrap around.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -39,8 +39,8 @@ struct Ritz {
   at::Tensor probe;        // L: bound on the largest eigenvalue of the probe; undefined without fresh columns
 };
 
-// fresh_factor: f x f lower triangular T_f with (deflated fresh columns) = (last f columns of V) T_f^T; undefined when V
-// has no fresh columns. drop: as in the core. sweeps: of the eigenvalue iteration (small_factors.h).
+// fresh_factor: f x f lower triangular T_f with (deflated fresh columns) = (last f columns of V) T_f^T; undefined when
+// V has no fresh columns. drop: as in the core. sweeps: of the eigenvalue iteration (small_factors.h).
 [[nodiscard]] Ritz solve_ritz(const Products& products, const at::Tensor& fresh_factor, double drop,
                               std::int64_t sweeps);
 

@@ -9,7 +9,8 @@ namespace {
 
 using at::Tensor;
 
-Tensor halves(const Tensor& upper_left, const Tensor& upper_right, const Tensor& lower_left, const Tensor& lower_right) {
+Tensor halves(const Tensor& upper_left, const Tensor& upper_right, const Tensor& lower_left,
+              const Tensor& lower_right) {
   return at::cat({at::cat({upper_left, upper_right}, 2), at::cat({lower_left, lower_right}, 2)}, 1);
 }
 
@@ -32,9 +33,9 @@ Tensor rotation_pattern(std::int64_t k, const at::TensorOptions& options) {
   return pattern.index_select(2, round_robin(k, options.dtype(at::kLong))).reshape({k, k * k});
 }
 
-// Rotations that zero A(i, h + i): L x k, cosines and then sines. tan 2 theta = 2 a_pq / (a_qq - a_pp), |theta| <= pi/4.
-// Entries that are rounding beside their own diagonal count as zero: between equal eigenvalues they would turn the
-// vectors at random, and the last sweeps would converge no faster than the first.
+// Rotations that zero A(i, h + i): L x k, cosines and then sines. tan 2 theta = 2 a_pq / (a_qq - a_pp), |theta| <=
+// pi/4. Entries that are rounding beside their own diagonal count as zero: between equal eigenvalues they would turn
+// the vectors at random, and the last sweeps would converge no faster than the first.
 Tensor rotations(const Tensor& A, std::int64_t h) {
   constexpr double kNegligible = 8 * std::numeric_limits<double>::epsilon();
   const Tensor diagonal = A.diagonal(0, 1, 2);
