@@ -118,7 +118,8 @@ std::optional<ClipReport> clip(const AnyMatrix& G, double tau, const ClipOptions
   report.removed_energy = std::clamp(left.removed / search.norm_squared(), 0.0, 1.0);
   if (report.clipped > 0 && !options.observe_only) {
     norm_squared_after = lower_to_tau(G, search, tau, executor);
-    if (report.sigma_max > kCleanRatio * tau && search.look_again()) {
+    const bool may_read_on = options.method != Method::sketched;  // Algorithm 2 reads as often as it was told
+    if (may_read_on && report.sigma_max > kCleanRatio * tau && search.look_again()) {
       left = left_inside(search, tau);
       if (search.above() > 0) norm_squared_after = lower_to_tau(G, search, tau, executor);
       report.passes = search.passes();

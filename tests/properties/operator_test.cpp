@@ -55,12 +55,15 @@ MatrixXd sample(Index rows, Index cols, const char* spectrum, std::uint64_t seed
 }
 
 // Bit for bit. What a subspace method leaves above tau is its error, so it is asked for all the digits of the type; the
-// fixed number of passes of a sketch gives them only where the spectrum decays fast.
+// fixed number of passes of a sketch gives them only where the spectrum decays fast, and no look at the rounding that
+// removing a spike of 300 tau leaves.
 TEST_P(Operator, IsIdempotent) {
   for (const ScalarType type : {ScalarType::float32, ScalarType::float64}) {
     for (const Spectrum& spectrum : all_spectra()) {
       const std::string name = spectrum.name;
-      if (GetParam() == Method::sketched && (name.starts_with("slow") || name.starts_with("flat"))) continue;
+      if (GetParam() == Method::sketched && (name.starts_with("slow") || name.starts_with("flat") || name == "spiked")) {
+        continue;
+      }
       SCOPED_TRACE(std::string(to_string(type)) + ", " + name);
       ClipOptions options = options_of(GetParam());
       options.tolerance = work_epsilon(type);
