@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test test-dev test-torch test-python test-wheel test-sanitizers test-asan test-tsan fuzz \
+.PHONY: help setup build demo test test-dev test-torch test-device test-python test-wheel test-sanitizers test-asan test-tsan fuzz \
         bench lint format wheel clean install layers fuzz-with
 
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -46,8 +46,8 @@ build:  ## the library, examples and benchmarks, optimised, in build/release
 demo: build  ## norm clipping beside spectral clipping, in the terminal
 	@build/release/examples/example_demo
 
-test: setup layers test-dev test-torch test-python test-wheel test-sanitizers fuzz  ## everything: C++, Python, wheel, sanitizers, fuzzing
-	@for preset in dev torch asan tsan; do \
+test: setup layers test-dev test-sanitizers test-torch test-python fuzz  ## everything: C++, sanitizers, LibTorch, Python, fuzzing
+	@for preset in dev asan tsan torch; do \
 	  printf '%-5s %s\n' $$preset "$$(grep -h 'tests passed' build/$$preset/ctest.log)"; \
 	done
 	@printf "pytest %s\n" "$$(tail -n 1 build/pytest.log)"
@@ -70,6 +70,10 @@ test-python: setup  ## the Python package on the operators of build/torch
 	$(call configure_and_build,torch)
 	@SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" PYTHONPATH="$(CURDIR)/python" \
 	  .venv/bin/python -m pytest -q 2>&1 | tee build/pytest.log
+
+test-device: setup  ## the conformance list by ATen operators; ten minutes or so
+	$(call configure_and_build,torch)
+	@ctest --test-dir build/torch -L device --output-on-failure
 
 test-wheel: setup  ## pip install . into a folder of its own, and a clip with it
 	@tools/test_wheel.sh
