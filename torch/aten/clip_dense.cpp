@@ -118,7 +118,7 @@ BatchReport report_of(const Problem& p, const Removal& removal, const Tensor& ta
   const Tensor changed = removal.count > 0;
   const Tensor after = norms(p.X - removal.D);
   const Tensor removed = (removal.D * (2 * p.X - removal.D)).sum({1, 2});
-  // Backward error of the iterations: measured below 2 sqrt(N) eps ||X||_F, and the ends of both chains.
+  // Backward error of the iterations: measured 2.1 sqrt(N) eps ||X||_F, and the ends of both chains.
   const auto entries = static_cast<double>(p.X.size(1) * p.X.size(2));
   const Tensor error = 8 * kEps * std::sqrt(static_cast<double>(p.X.size(2))) * p.norm + 2 * lower_end(storage);
   BatchReport report;
