@@ -12,7 +12,8 @@
 //     s and tau: wrong by less than the dead band and `lower`.
 //   - Rounding E of X turns U by E_ij / (s_i + s_j) between directions i and j. Above tau it enters times tau, hence as
 //     E_ij at most. It enters S as E_ij divided by the distance of h_i and h_j across the level, and S is multiplied by
-//     that distance. So the result is backward stable up to the number of steps; measured error: sqrt(N) eps ||X||_F.
+//     that distance. So the result is backward stable up to the number of steps; measured error:
+//     2.1 sqrt(N) eps ||X||_F.
 // Cost of a polynomial: 4 r^2 N + 2 r^3 for U, 6 r^3 for S; 24 of them for 16- and 32-bit storage, 31 for float64; and
 // 25 squarings for sigma_max.
 #include "aten/clip_dense.h"
