@@ -22,12 +22,16 @@ SearchOptions search_options(const ClipOptions& options, double tau, const AnyMa
   SearchOptions s;
   const std::int64_t smaller = std::min(G.rows, G.cols);
   s.tau = tau;
-  s.level = tau * (1 + dead_band(G.type));
+  // Vectors off by `tolerance` leave sigma too large by its square: a second clip shall not write for that. (In float32
+  // the dead band is wider.)
+  constexpr double kSafety = 16;
+  s.level = tau * (1 + std::max(dead_band(G.type), kSafety * options.tolerance * options.tolerance));
   s.rank = options.rank.value_or(0);
   s.tolerance = options.tolerance;
   s.max_passes = options.max_passes;
   s.max_columns = options.max_columns;
   if (options.method == Method::sketched) {
+    s.level = tau * (1 + dead_band(G.type));
     s.rank = options.rank.value_or(std::min(kSketchedRank, smaller));
     s.oversampling = options.oversampling;
     s.power_passes = options.power_passes;
@@ -45,7 +49,7 @@ struct Left {
 template <class T>
 Left left_inside(const SubspaceSearch<T>& search, double tau) {
   Left left;
-  for (std::int64_t i = 0; i < search.columns(); ++i) {
+  for (std::int64_t i = 0; i < search.found(); ++i) {
     const double sigma = search.sigma()[i];
     const double now = i < search.above() ? tau : sigma;
     left.largest = std::max(left.largest, now);
@@ -53,6 +57,11 @@ Left left_inside(const SubspaceSearch<T>& search, double tau) {
     left.removed += sigma * sigma - now * now;
   }
   return left;
+}
+
+template <class T>
+std::int64_t count_above(const SubspaceSearch<T>& search, double level) {
+  return std::count_if(search.sigma(), search.sigma() + search.above(), [&](double sigma) { return sigma > level; });
 }
 
 template <class T>
@@ -72,7 +81,7 @@ void fill_certificate(ClipReport& report, const AnyMatrix& G, const SubspaceSear
   const double stored = report.clipped > 0 && needs_conversion(G.type) ? storage_epsilon(G.type) : 0.0;
   CertificateInput input;
   const double amplified = rounding * search.amplification() * sigma_max;  // error of a row of B
-  const auto columns = static_cast<double>(search.columns());
+  const auto columns = static_cast<double>(search.found());
   input.seen = left.largest + amplified + stored * report.norm_after;
   input.unseen_energy = (search.complete() ? 0.0 : std::max(norm_squared_after - left.energy, 0.0)) +
                         rounding * norm_squared_after + columns * (2 * left.largest + amplified) * amplified;
@@ -101,7 +110,7 @@ std::optional<ClipReport> clip(const AnyMatrix& G, double tau, const ClipOptions
   ClipReport report;
   report.method = options.method;
   report.tau = tau;
-  report.sigma_max = search.sigma()[0];
+  report.sigma_max = search.sigma_max();
   report.clipped = search.above();
   report.norm_before = std::sqrt(search.norm_squared());
   report.passes = search.passes();
@@ -119,8 +128,10 @@ std::optional<ClipReport> clip(const AnyMatrix& G, double tau, const ClipOptions
   if (report.clipped > 0 && !options.observe_only) {
     norm_squared_after = lower_to_tau(G, search, tau, executor);
     const bool may_read_on = options.method != Method::sketched;  // Algorithm 2 reads as often as it was told
-    if (may_read_on && report.sigma_max > kCleanRatio * tau && search.look_again()) {
+    const std::int64_t loud = count_above(search, kCleanRatio * tau);
+    if (may_read_on && loud > 0 && search.look_again(loud)) {
       left = left_inside(search, tau);
+      left.largest = std::max(left.largest, tau);  // directions lowered before that were not looked at again
       if (search.above() > 0) norm_squared_after = lower_to_tau(G, search, tau, executor);
       report.passes = search.passes();
     }

@@ -29,6 +29,10 @@ struct PassBuffers {
   static PassBuffers plan(const AnyMatrix& G, std::int64_t k, const Executor& executor);
   [[nodiscard]] std::size_t bytes() const noexcept;
   void grant(Workspace& workspace) noexcept;
+  void narrow(std::int64_t columns, std::int64_t padded_cols) noexcept {  // the same memory for fewer columns
+    k = columns;
+    share = columns * padded_cols;
+  }
 };
 
 // Zt (k x padded(cols)) = (G^T G V)^T, S (k x k) = (G V)^T (G V); returns ||G||_F^2.

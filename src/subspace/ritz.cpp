@@ -29,7 +29,7 @@ double bilinear(const double* x, const double* A, const double* y, std::int64_t 
 }  // namespace
 
 std::size_t Ritz::bytes(std::int64_t k) noexcept {
-  return kSquares * Workspace::padded_bytes<double>(k * k) + 3 * Workspace::padded_bytes<double>(k);
+  return kSquares * Workspace::padded_bytes<double>(k * k) + 4 * Workspace::padded_bytes<double>(k);
 }
 
 Ritz Ritz::grant(Workspace& workspace, std::int64_t k) noexcept {
@@ -38,6 +38,7 @@ Ritz Ritz::grant(Workspace& workspace, std::int64_t k) noexcept {
   r.sigma = workspace.take<double>(k);
   r.sine = workspace.take<double>(k);
   r.previous = workspace.take<double>(k);
+  r.probe = workspace.take<double>(k);
   std::fill(r.sigma, r.sigma + k, 0.0);
   r.mix = workspace.take<double>(k * k);
   r.S = workspace.take<double>(k * k);
@@ -96,7 +97,7 @@ void solve_sines(Ritz& r, std::int64_t count) {
   }
 }
 
-Probe probe_fresh_columns(const Ritz& r, std::int64_t kept, double drop) {
+void probe_fresh_columns(Ritz& r, std::int64_t kept, double drop) {
   const std::int64_t k = r.k;
   const std::int64_t fresh = k - kept;
   double* factor = r.scratch;
@@ -129,14 +130,49 @@ Probe probe_fresh_columns(const Ritz& r, std::int64_t kept, double drop) {
       K[e * fresh + f] = sum;
     }
   }
-  double* values = factor;
   double* vectors = inverse;
   for (std::int64_t e = 0; e < fresh; ++e) {
     for (std::int64_t f = 0; f < e; ++f)
       K[e * fresh + f] = K[f * fresh + e] = (K[e * fresh + f] + K[f * fresh + e]) / 2;
   }
-  symmetric_eigen(K, fresh, values, vectors);
-  return {std::max(values[0], 0.0), std::max(values[fresh - 1], 0.0)};
+  symmetric_eigen(K, fresh, r.probe, vectors);
+  for (std::int64_t f = 0; f < fresh; ++f) r.probe[f] = std::max(r.probe[f], 0.0);
+}
+
+std::int64_t count_held(Ritz& r, std::int64_t kept, double level, double drop) {
+  if (kept == 0) return 0;
+  const std::int64_t square = kept * kept;
+  double* S = r.N;  // leading blocks of S and T
+  double* T = r.P;
+  double* factor = r.scratch;
+  double* inverse = r.scratch + square;
+  double* C = r.scratch + 2 * square;
+  double* vectors = r.scratch + 3 * square;
+  for (std::int64_t a = 0; a < kept; ++a) {
+    std::copy_n(r.S + a * r.k, kept, S + a * kept);
+    std::copy_n(r.T + a * r.k, kept, T + a * kept);
+  }
+  inverse_cholesky(S, kept, drop, factor, inverse);
+  congruence(inverse, T, kept, factor, C);
+  double* values = r.sine;
+  symmetric_eigen(C, kept, values, vectors);
+  return std::count_if(values, values + kept, [&](double square_of) { return square_of > level * level; });
+}
+
+Turn leading_turn(Ritz& r, std::int64_t kept) {
+  double* inside = r.sine;  // V_kept^T v
+  double length = 0;
+  for (std::int64_t a = 0; a < kept; ++a) {
+    inside[a] = 0;
+    for (std::int64_t b = 0; b < r.k; ++b) inside[a] += r.P[a * r.k + b] * r.mix[b];
+    length += inside[a] * inside[a];
+  }
+  double energy = 0;  // ||G v0||^2 length
+  for (std::int64_t a = 0; a < kept; ++a) {
+    for (std::int64_t b = 0; b < kept; ++b) energy += inside[a] * r.S[a * r.k + b] * inside[b];
+  }
+  const double before = length > 0 ? energy / length : 0.0;
+  return {std::clamp(1 - length, 0.0, 1.0), std::clamp(1 - before / (r.sigma[0] * r.sigma[0]), 0.0, 1.0)};
 }
 
 }  // namespace spectralclip

@@ -17,6 +17,7 @@ struct Ritz {
   double* previous = nullptr;    // k: sigma of the pass before, zero when there was none at this width
   double* mix = nullptr;         // k x k: right vectors are the rows of mix * Zt
   double* sine = nullptr;        // k: sine of the angle between right vector i and the span of the columns that went in
+  double* probe = nullptr;       // k: eigenvalues of the probe, descending
   // Products the caller fills: S = W^T W, T = Zt Zt^T, N = Vt Vt^T, P = Vt Zt^T (N and P only for sines).
   double* S = nullptr;
   double* T = nullptr;
@@ -36,11 +37,18 @@ void solve_ritz(Ritz& ritz, double drop);
 void solve_sines(Ritz& ritz, std::int64_t count);
 
 // The probe: fresh columns Omega (the last k - kept of V), H = (I - Q Q^T) G with Q from the kept columns alone, which
-// do not depend on Omega. Eigenvalues of (H^T H Omega)^T (H^T H Omega): the largest and the smallest.
-struct Probe {
-  double largest = 0;
-  double smallest = 0;
+// do not depend on Omega. Fills probe[0 … k - kept) with the eigenvalues of (H^T H Omega)^T (H^T H Omega).
+void probe_fresh_columns(Ritz& ritz, std::int64_t kept, double drop);
+
+// How many Ritz values exceed level when the kept columns are taken alone. Uses N and P as scratch.
+[[nodiscard]] std::int64_t count_held(Ritz& ritz, std::int64_t kept, double level, double drop);
+
+// What the leading right vector v gained in the pass over v0, its direction within the kept columns (orthonormal):
+// the squared sine of their angle and (sigma^2 - ||G v0||^2) / sigma^2. Needs P = Vt_kept Zt^T; uses `sine` as scratch.
+struct Turn {
+  double sine_squared = 0;
+  double gain = 0;
 };
-[[nodiscard]] Probe probe_fresh_columns(const Ritz& ritz, std::int64_t kept, double drop);
+[[nodiscard]] Turn leading_turn(Ritz& ritz, std::int64_t kept);
 
 }  // namespace spectralclip

@@ -50,26 +50,28 @@ class SubspaceSearch {
 
   SearchOutcome run();
   void remember();  // leaves the vectors in the state for the next step, and its width
-  // After an update: one more pass over the same directions and new fresh columns. Values that rounding of the update
-  // left above level show up in above(). False: what is left is too small to be squared.
-  [[nodiscard]] bool look_again();
+  // After an update: one more pass, over the first `count` directions if nothing else can have been missed. Values that
+  // rounding of the update left above level show up in above(). False: what is left is too small to be squared.
+  [[nodiscard]] bool look_again(std::int64_t count);
 
   [[nodiscard]] int passes() const noexcept { return passes_; }
-  [[nodiscard]] std::int64_t columns() const noexcept { return k_; }
+  [[nodiscard]] std::int64_t columns() const noexcept { return booked_; }
+  [[nodiscard]] std::int64_t found() const noexcept { return k_; }  // entries of sigma(); fewer than columns() when narrow
   [[nodiscard]] std::int64_t above() const noexcept { return above_; }  // triplets to lower, at most the rank
   [[nodiscard]] const double* sigma() const noexcept { return ritz_.sigma; }
+  [[nodiscard]] double sigma_max() const noexcept { return sigma_max_; }  // sigma()[0], corrected for the angle it turned
   [[nodiscard]] const T* vectors() const noexcept { return Vt_; }  // rows, padded(cols) apart
   [[nodiscard]] double norm_squared() const noexcept { return norm_squared_; }
   [[nodiscard]] double error_estimate() const noexcept { return error_estimate_; }
   [[nodiscard]] bool complete() const noexcept;  // the subspace spans everything: nothing is unseen
   [[nodiscard]] double captured_energy() const noexcept;
   [[nodiscard]] double amplification() const noexcept { return 1 / std::sqrt(ritz_.weakest); }  // of rounding in B
-  [[nodiscard]] double probe_largest() const noexcept { return probe_.largest; }
-  [[nodiscard]] std::int64_t fresh() const noexcept { return fresh_; }  // columns behind the probe; 0: no probe
+  [[nodiscard]] double probe_largest() const noexcept { return probed_ > 0 ? ritz_.probe[0] : 0.0; }
+  [[nodiscard]] std::int64_t fresh() const noexcept { return probed_; }  // columns behind the probe; 0: no probe
   [[nodiscard]] const PassBuffers<T>& buffers() const noexcept { return buffers_; }
 
  private:
-  enum class Next : std::uint8_t { done, again, grow };
+  enum class Next : std::uint8_t { done, again, sharpen, grow };
 
   [[nodiscard]] bool sketched() const noexcept { return options_.power_passes >= 0; }
   [[nodiscard]] std::int64_t capacity() const noexcept;  // vectors carried from pass to pass
@@ -81,6 +83,8 @@ class SubspaceSearch {
   void analyse();
   [[nodiscard]] Next decide();
   [[nodiscard]] bool probe_fires() const noexcept;
+  [[nodiscard]] bool may_narrow();
+  [[nodiscard]] double sigma_correction();
   [[nodiscard]] bool below_may_rise();
   void estimate_error();
   void compute_sines(std::int64_t count);
@@ -88,8 +92,11 @@ class SubspaceSearch {
   [[nodiscard]] bool swamped() const noexcept;
   void limit_to_rank() noexcept;
   void take_vectors(std::int64_t count);
+  void rescale_products();
   void grow();
+  void narrow(std::int64_t count, double beyond);
   void store(std::int64_t count);
+  void copy_to_state(std::int64_t count);
   void adapt_width();
 
   AnyMatrix G_;
@@ -104,18 +111,25 @@ class SubspaceSearch {
   T* Vt_ = nullptr;     // k x padded(cols): columns of this pass, then the vectors found
   T* Zt_ = nullptr;     // k x padded(cols)
   T* spare_ = nullptr;  // k x padded(cols)
-  std::int64_t k_ = 0;
-  std::int64_t kept_ = 0;  // leading rows of Vt that come from an earlier pass or step
+  std::int64_t booked_ = 0;  // columns there is memory for
+  std::int64_t k_ = 0;       // columns of this pass, fewer when narrow
+  std::int64_t kept_ = 0;    // leading rows of Vt that come from an earlier pass or step
+  std::int64_t kept_in_ = 0;  // kept_ as the last pass began
   std::int64_t fresh_ = 0;
+  std::int64_t probed_ = 0;  // fresh columns of the last wide pass
   std::int64_t above_ = 0;
   int passes_ = 0;
   int passes_at_width_ = 0;  // since the last growth
   bool cold_ = false;
   bool probed_again_ = false;
+  bool narrow_ = false;
+  bool turn_known_ = false;
   SearchOutcome outcome_ = SearchOutcome::settled;
   double norm_squared_ = 0;
   double error_estimate_ = 0;
-  Probe probe_;
+  double sigma_max_ = 0;
+  double beyond_ = 0;  // next_sigma() of the last wide pass
+  Turn turn_;
 };
 
 }  // namespace spectralclip

@@ -170,10 +170,9 @@ TEST(Ritz, ProbeIsThatOfTheExplicitRemainder) {
     }
     const VectorXd expected = spectralclip::testing::singular_values(H.transpose() * (H * Omega)).array().square();
     solve_ritz(p.ritz, kDrop);
-    const Probe probe = probe_fresh_columns(p.ritz, kept, kDrop);
+    probe_fresh_columns(p.ritz, kept, kDrop);
     const double limit = p.unit() * p.Z.squaredNorm();
-    EXPECT_LE(std::abs(probe.largest - expected[0]), limit);
-    EXPECT_LE(std::abs(probe.smallest - expected[expected.size() - 1]), limit);
+    for (Index i = 0; i < expected.size(); ++i) EXPECT_LE(std::abs(p.ritz.probe[i] - expected[i]), limit) << i;
     EXPECT_GT(expected[0], 2 * limit) << "the case must have something to find";
   }
 }
@@ -186,7 +185,43 @@ TEST(Ritz, ProbeOfNothingLeftIsRounding) {
   solve_ritz(p.ritz, kDrop);
   const VectorXd s = spectralclip::testing::singular_values(p.W.leftCols(4));
   const double unit = 32 * 8 * kEps * std::pow(s[0] / s[3], 2);
-  EXPECT_LE(probe_fresh_columns(p.ritz, 4, kDrop).largest, unit * p.Z.squaredNorm());
+  probe_fresh_columns(p.ritz, 4, kDrop);
+  EXPECT_LE(p.ritz.probe[0], unit * p.Z.squaredNorm());
+}
+
+TEST(Ritz, CountsWhatTheKeptColumnsHoldAlone) {
+  constexpr Index kColumns = 8;
+  Products p(normal_matrix(40, 30, 19), normal_matrix(30, kColumns, 20));
+  solve_ritz(p.ritz, kDrop);
+  for (const Index kept : {0, 1, 3, 7}) {
+    SCOPED_TRACE(::testing::Message() << "kept = " << kept);
+    VectorXd alone(0);
+    if (kept > 0) alone = spectralclip::testing::singular_values(orthonormal(p.W.leftCols(kept)).transpose() * p.G);
+    for (Index above = 0; above <= kept; ++above) {  // a level between the values
+      const double upper = above == 0 ? 2 * p.ritz.sigma[0] : alone[above - 1];
+      const double lower = above == kept ? 0.0 : alone[above];
+      EXPECT_EQ(count_held(p.ritz, kept, (upper + lower) / 2, kDrop), above);
+    }
+  }
+}
+
+TEST(Ritz, LeadingTurnIsTheOneFromTheKeptColumns) {
+  constexpr Index kKept = 3;
+  MatrixXd columns(30, 8);
+  columns << orthonormal(normal_matrix(30, kKept, 21)), normal_matrix(30, 5, 22);
+  Products p(normal_matrix(40, 30, 23), columns);
+  solve_ritz(p.ritz, kDrop);
+  const MatrixXd P = columns.leftCols(kKept).transpose() * p.Z;  // Vt Zt^T, row-major in ritz.P
+  for (Index a = 0; a < kKept; ++a) {
+    for (Index b = 0; b < 8; ++b) p.ritz.P[a * 8 + b] = P(a, b);
+  }
+  VectorXd v = VectorXd::Zero(30);
+  for (Index b = 0; b < 8; ++b) v += p.ritz.mix[b] * p.Z.col(b);
+  const VectorXd inside = columns.leftCols(kKept) * (columns.leftCols(kKept).transpose() * v);
+  const double gain = 1 - (p.G * inside).squaredNorm() / inside.squaredNorm() / std::pow(p.ritz.sigma[0], 2);
+  const Turn turn = leading_turn(p.ritz, kKept);
+  EXPECT_NEAR(turn.sine_squared, (v - inside).squaredNorm(), p.unit());
+  EXPECT_NEAR(turn.gain, gain, p.unit());
 }
 
 }  // namespace
