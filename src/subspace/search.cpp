@@ -131,7 +131,7 @@ SearchOutcome SubspaceSearch<T>::run() {
     const std::int64_t wanted = next == Next::done ? std::max(capacity(), above_) : capacity();
     take_vectors(std::min(wanted, ritz_.independent));
     if (next == Next::done) break;
-    if (next == Next::sharpen && !narrow_) narrow(above_, beyond);
+    if (next == Next::sharpen && !narrow_) narrow(worth_sharpening(), beyond);
   }
   limit_to_rank();
   return outcome_;

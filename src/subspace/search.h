@@ -84,6 +84,7 @@ class SubspaceSearch {
   [[nodiscard]] Next decide();
   [[nodiscard]] bool probe_fires() const noexcept;
   [[nodiscard]] bool may_narrow();
+  [[nodiscard]] std::int64_t worth_sharpening() const noexcept;
   [[nodiscard]] double sigma_correction();
   [[nodiscard]] bool below_may_rise();
   void estimate_error();
