@@ -39,7 +39,7 @@ def shakespeare() -> str:
     data = pathlib.Path(os.environ.get("SPECTRALCLIP_DATA", root.parent / "shared" / "data"))
     path = data / "shakespeare" / "input.txt"
     if not path.is_file():
-        pytest.skip(f"tiny Shakespeare is absent ({path}); set SPECTRALCLIP_DATA to a folder that has shakespeare/input.txt")
+        pytest.skip(f"tiny Shakespeare is absent ({path}); SPECTRALCLIP_DATA names the folder of shakespeare/input.txt")
     return path.read_text(encoding="utf-8")
 
 
