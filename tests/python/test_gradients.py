@@ -488,7 +488,10 @@ def test_groups_of_an_optimizer_may_be_given_as_they_are():
     for make in makers:
         optimizer = make(model.parameters(), lr=0.1)
         if make is torch.optim.SGD:
-            torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=9, cycle_momentum=False)
+            optimizer = make(model.parameters(), lr=0.1, momentum=0.9)
+            torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=9)
+            torch.optim.swa_utils.SWALR(optimizer, swa_lr=0.05)
+            assert {"max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"} <= set(optimizer.param_groups[0])
         try:
             assert len(SpectralClipper(optimizer.param_groups).report()) == 2, make
         except ValueError as error:

@@ -13,7 +13,7 @@ import torch
 
 from ..clipper import SpectralClipper
 from ..reports import StepReport
-from ..rules import skip
+from ..rules import skip_embeddings
 from .logging import Log, metrics
 
 try:
@@ -96,7 +96,7 @@ class SpectralClipCallback(pl.Callback):
 
     def _is_of(self, pl_module: pl.LightningModule) -> bool:
         trained = {id(p) for p in pl_module.parameters()}
-        found = any(id(p) in trained for clipper in self.clippers for p in clipper._parameters)
+        found = any(id(p) in trained for clipper in self.clippers for p in clipper.parameters)
         if not found and self._options is None:
             raise ValueError("the clipper was built from another model than the Trainer fits")
         return found
@@ -105,12 +105,7 @@ class SpectralClipCallback(pl.Callback):
         if len(trainer.optimizers) == 1:
             return [SpectralClipper(pl_module, **self._options)]
         # A step of one optimizer must not clip, nor let thresholds learn from, the gradients of another.
-        embeddings = [
-            f"{name}.weight"
-            for name, module in pl_module.named_modules()
-            if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag))
-        ]
-        options = {**self._options, "rules": [*self._options.get("rules", ()), *skip(*embeddings)]}
+        options = {**self._options, "rules": [*self._options.get("rules", ()), *skip_embeddings(pl_module)]}
         clippers = []
         for optimizer in trainer.optimizers:
             own = {id(p) for group in optimizer.param_groups for p in group["params"]}

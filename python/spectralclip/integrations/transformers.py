@@ -109,7 +109,7 @@ class SpectralClipCallback(TrainerCallback):
     def _take(self, model: torch.nn.Module) -> None:
         """The clipper of the model that is about to be trained; with ``model_init`` it is a new one each time."""
         trained = {id(p) for p in model.parameters()}
-        known = self.clipper is not None and any(id(p) in trained for p in self.clipper._parameters)
+        known = self.clipper is not None and any(id(p) in trained for p in self.clipper.parameters)
         if known:
             return
         if self._options is None:
