@@ -130,7 +130,7 @@ class SpectralClipper:
             if parameter.grad is not None:
                 gradients.append(parameter.grad)
                 numbers.append(number)
-        total_norm = ops.clipper_step_(self._handle, gradients, numbers)
+        total_norm: torch.Tensor = ops.clipper_step_(self._handle, gradients, numbers)
         return StepReport(self, total_norm, None if torch.compiler.is_compiling() else self._moment())
 
     clip = step  # the same by the name that clip_grad_norm_ suggests

@@ -48,5 +48,8 @@ def pytest_collection_modifyitems(items):
     listed = pathlib.Path(__file__).with_name("known_defects.txt").read_text(encoding="utf-8").splitlines()
     defects = {line for line in listed if line and not line.startswith("#")}
     for item in items:
-        if {item.nodeid.removeprefix("tests/python/"), item.nodeid.removeprefix("tests/python/").split("[")[0]} & defects:
+        if {
+            item.nodeid.removeprefix("tests/python/"),
+            item.nodeid.removeprefix("tests/python/").split("[")[0],
+        } & defects:
             item.add_marker(pytest.mark.xfail(reason="known defect: known_defects.txt"))

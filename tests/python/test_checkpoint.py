@@ -157,7 +157,7 @@ def test_saving_does_not_disturb_the_run():
         assert runs[0] == runs[1], (method, threshold, backend, dtype)
 
 
-@pytest.mark.parametrize("source, target", [("core", "aten"), ("aten", "core")])
+@pytest.mark.parametrize(("source", "target"), [("core", "aten"), ("aten", "core")])
 def test_one_state_serves_both_backends(source, target):
     """Thresholds go over: those of the next step agree but for the last bits of a power (core) and expm1 (aten)."""
     parameters = make_parameters("float32")

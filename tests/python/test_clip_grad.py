@@ -114,7 +114,7 @@ def test_signatures_agree_on_what_they_share():
     ours, torchs = (inspect.signature(f).parameters for f in (clip_grad_spectral_, clip_grad_norm_))
     for name in ("parameters", "error_if_nonfinite", "foreach"):
         assert ours[name].default == torchs[name].default
-    assert list(ours)[0] == list(torchs)[0] == "parameters"
+    assert next(iter(ours)) == next(iter(torchs)) == "parameters"
 
 
 def test_the_threshold_may_be_a_tensor():

@@ -80,7 +80,7 @@ def test_a_report_is_late_after_another_state_was_loaded(stepped):
     clipper.load_state_dict(state)
     step(4.0)  # step 2 as well, and not the one reported
     with pytest.raises(RuntimeError, match="gone on"):
-        report.layers
+        _ = report.layers
 
 
 def test_a_report_is_late_after_a_clip_inside_backward():
@@ -91,7 +91,7 @@ def test_a_report_is_late_after_a_clip_inside_backward():
     clipper.hook_each_parameter()
     layer(torch.ones(1, 3)).sum().backward()
     with pytest.raises(RuntimeError, match="gone on"):
-        report.layers
+        _ = report.layers
 
 
 # --- copies ---------------------------------------------------------------------------------------------------------

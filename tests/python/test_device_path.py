@@ -11,7 +11,10 @@ import torch
 from reference import EIGENVALUE_GAP, EPS, clip_tolerance, distance, spectrum, svd_clip
 from torch import nn
 from torch._subclasses.fake_tensor import (
-    DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode,
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
 )  # fmt: skip
 from torch.utils._python_dispatch import TorchDispatchMode
 

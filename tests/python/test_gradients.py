@@ -93,7 +93,7 @@ def test_sixteen_bit_gradients_of_the_largest_size_do_not_overflow(dtype, backen
 def test_complex_gradients_are_refused_with_their_name(backend):
     p = with_gradient(torch.randn(3, 3, dtype=torch.complex64))
     before = bits(torch.view_as_real(p.grad))
-    with pytest.raises(ValueError, match='"layer.w".*ComplexFloat; float32, float64, bfloat16 and float16'):
+    with pytest.raises(ValueError, match=r'"layer\.w".*ComplexFloat; float32, float64, bfloat16 and float16'):
         SpectralClipper([("layer.w", p)], backend=backend).step()
     assert bits(torch.view_as_real(p.grad)) == before
 
