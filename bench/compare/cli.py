@@ -30,7 +30,7 @@ EPILOG = """sections:
 Figures of a busy machine are not figures: the load is printed, and a warning if something else is running.
 
 examples:
-  python bench/compare.py                                    everything: a quarter of an hour on two idle cores
+  python bench/compare.py                                    everything: allow half an hour on two idle cores
   python bench/compare.py --only gpt2 --rounds 31            one set, without the dense contenders
   python bench/compare.py --quick --json -                   does it run? tiny sets, JSON to stdout
 """

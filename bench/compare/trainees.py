@@ -58,16 +58,17 @@ class Trainee:
     clipped: Callable[[], list[bool]] = list  # likewise
     judge: Judge = _hard
     terms: int = 64  # as many leading directions as the contender may clip
+    loudness: float = 3.0  # of the gradient that is verified: then something stands above tau in every matrix
     step_ms: list[float] = dataclasses.field(default_factory=list)
     clip_ms: list[float] = dataclasses.field(default_factory=list)
     shares: list[float] = dataclasses.field(default_factory=list)  # of the matrices clipped, per timed step
     errors: list[float] = dataclasses.field(default_factory=list)
     loss: float = math.nan
 
-    def backward(self, x: torch.Tensor, y: torch.Tensor) -> None:
+    def backward(self, x: torch.Tensor, y: torch.Tensor, scale: float = 1.0) -> None:
         self.optimizer.zero_grad()
         loss = self.model.loss(x, y)
-        loss.backward()
+        (scale * loss).backward()
         self.loss = float(loss.detach())
 
     def step(self, x: torch.Tensor, y: torch.Tensor) -> None:
@@ -120,7 +121,7 @@ def _by_norm(trainee: Trainee) -> None:
 def _always(trainee: Trainee, method: str) -> None:
     threshold = spectralclip.Ema(0.9, slack=ALWAYS_SLACK)
     _by_spectralclip(trainee, method=method, rank=rivals.RANK, threshold=threshold)
-    trainee.terms = rivals.RANK
+    trainee.terms, trainee.loudness = rivals.RANK, 1.0
 
 
 _SET_UP: dict[str, Callable[[Trainee], None]] = {

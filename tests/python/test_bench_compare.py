@@ -77,7 +77,8 @@ def test_training_is_paired_with_no_clipping(quick):
     assert rows[0]["paired_percent"] is None and rows[1]["clip_ratio"] == 1
     assert [len(row["step_ms"]) for row in rows] == [len(row["clips_ms"]) for row in rows] == [3] * 6 + [1] * 4
     assert all(row["clip_percent"] > 0 and row["clip_ratio"] > 0 for row in rows[1:])
-    assert all(row["verified_clips"] > 0 and row["clipped_share"] > 0 for row in rows[2:])
+    assert all(row["verified_clips"] == measured["training"]["matrices"] == 8 for row in rows[2:])
+    assert all(0 < row["error_90"] < 0.05 for row in rows[2:])
     assert all(row["clipped_share"] == 1 for row in rows if "always" in row["name"])
 
 
