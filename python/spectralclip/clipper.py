@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NoReturn, Optional
 
 import torch
@@ -101,6 +101,7 @@ class SpectralClipper:
         self._names, self._parameters, self._own = names, parameters, own
         self._facts: Optional[list[tuple[Any, ...]]] = None  # of the layers; they change only with the parameters
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
+        self._accumulation_steps = 1  # of the hooks
         self._jumps = 0  # changes of the latest reports that no step counts: loaded states, clips inside backward
 
     @property
@@ -174,6 +175,8 @@ class SpectralClipper:
             self._names, self._parameters = self._names + names, self._parameters + parameters
             self._own = self._own + own
             self._facts = None
+            if self._hooks:
+                self._hook_from(len(self._parameters) - len(parameters))
         return names
 
     def hook_each_parameter(self, accumulation_steps: int = 1) -> None:
@@ -184,18 +187,25 @@ class SpectralClipper:
             raise ValueError(f"accumulation_steps = {accumulation_steps} must be at least 1")
         if self._hooks:
             raise RuntimeError("the parameters are hooked already")
-        counts = [0] * len(self._parameters)
+        self._accumulation_steps = accumulation_steps
+        self._hook_from(0)
 
-        def clip_one(number: int, parameter: torch.Tensor) -> None:
-            counts[number] += 1
-            if counts[number] % accumulation_steps == 0 and parameter.grad is not None:
+    def _hook_from(self, first: int) -> None:
+        for number, parameter in enumerate(self._parameters[first:], first):
+            if parameter.requires_grad:
+                self._hooks.append(parameter.register_post_accumulate_grad_hook(self._make_hook(number)))
+
+    def _make_hook(self, number: int) -> Callable[[torch.Tensor], None]:
+        accumulated = 0
+
+        def clip_one(parameter: torch.Tensor) -> None:
+            nonlocal accumulated
+            accumulated += 1
+            if accumulated % self._accumulation_steps == 0 and parameter.grad is not None:
                 self._jumps += 1
                 self._core.step_parameter(number, parameter.grad)
 
-        for number, parameter in enumerate(self._parameters):
-            if parameter.requires_grad:
-                hook = parameter.register_post_accumulate_grad_hook(lambda p, number=number: clip_one(number, p))
-                self._hooks.append(hook)
+        return clip_one
 
     def remove_hooks(self) -> None:
         """Ends clipping inside backward."""

@@ -94,6 +94,21 @@ def test_a_report_is_late_after_a_clip_inside_backward():
         _ = report.layers
 
 
+def test_parameters_added_while_hooked_are_clipped_inside_backward_too():
+    model = nn.Sequential(nn.Linear(3, 3, bias=False))
+    clipper = SpectralClipper(model, 0.1, method="exact")
+    clipper.hook_each_parameter()
+    model.append(nn.Linear(3, 2, bias=False))
+    clipper.add_parameters()
+    model(torch.ones(4, 3)).sum().backward()
+    assert [layer.clipped for layer in clipper.report()] == [1, 1]
+    assert all(torch.linalg.matrix_norm(p.grad, 2) < 0.1001 for p in model.parameters())
+    clipper.remove_hooks()
+    model.zero_grad()
+    model(torch.ones(4, 3)).sum().backward()
+    assert all(torch.linalg.matrix_norm(p.grad, 2) > 0.2 for p in model.parameters())
+
+
 # --- copies ---------------------------------------------------------------------------------------------------------
 
 
