@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup build demo test test-dev test-torch test-device test-python test-wheel test-sanitizers test-asan test-tsan fuzz \
-        bench lint format wheel clean install layers fuzz-with
+        bench lint lint-python format wheel clean install layers fuzz-with
 
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
@@ -102,7 +102,7 @@ bench: build setup  ## the benchmarks of the README's tables, core and torch; wa
 	@SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" PYTHONPATH="$(CURDIR)/python" \
 	  .venv/bin/python bench/compare.py
 
-lint: layers  ## clang-format, clang-tidy, folder order, shellcheck if present
+lint: layers lint-python  ## clang-format, clang-tidy, folder order, ruff, mypy, shellcheck if present
 	@tools/bootstrap.sh build test lint
 	@clang-format-14 --dry-run -Werror $(SOURCES)
 	@mkdir -p build/dev && cmake --preset dev >build/dev/configure.log 2>&1 || { cat build/dev/configure.log; exit 1; }
@@ -111,9 +111,16 @@ lint: layers  ## clang-format, clang-tidy, folder order, shellcheck if present
 	@if command -v shellcheck >/dev/null; then shellcheck tools/*.sh .ci/run; else echo "lint: no shellcheck here"; fi
 	@echo "lint: clean"
 
-format:  ## clang-format in place
+lint-python:  ## ruff and mypy, as pyproject.toml sets them
+	@tools/bootstrap.sh lint-python
+	@.venv/bin/ruff check --quiet
+	@.venv/bin/ruff format --quiet --check
+	@.venv/bin/mypy
+
+format:  ## clang-format and ruff, in place
 	@tools/bootstrap.sh lint
 	@clang-format-14 -i $(SOURCES)
+	@.venv/bin/ruff check --quiet --fix --exit-zero && .venv/bin/ruff format --quiet
 
 install: build  ## into PREFIX (/usr/local)
 	@cmake --install build/release --prefix "$(PREFIX)"

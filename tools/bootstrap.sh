@@ -4,9 +4,9 @@
 # file), so the second run finds nothing to do. System packages come from apt, with sudo only when not root; Python parts
 # go into .venv. Does not upgrade, remove or configure anything.
 #
-#   tools/bootstrap.sh [build] [test] [torch] [fuzz] [lint]      default: build test
+#   tools/bootstrap.sh [build] [test] [torch] [fuzz] [lint] [lint-python]      default: build test
 #
-# build, test and torch are required; fuzz and lint are best effort, because only their own targets miss them.
+# build, test and torch are required; fuzz and the lints are best effort, because only their own targets miss them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,6 +33,7 @@ have_venv_module() { python3 -c 'import venv, ensurepip' 2>/dev/null; }
 
 missing=()
 wants_python=no
+wants_linters=no
 need_command() { have "$1" || missing+=("$2"); }                              # command, package
 need_header() { have_package "$2" || have_header "$1" || missing+=("$2"); }   # header, package
 
@@ -58,8 +59,13 @@ look_for() {
     lint)
       need_command clang-format-14 clang-format-14
       need_command clang-tidy-14 clang-tidy-14
+      wants_linters=yes
       ;;
-    *) die "unknown group '$1' (build, test, torch, fuzz, lint)" ;;
+    lint-python) # mypy wants to see torch
+      wants_python=yes
+      wants_linters=yes
+      ;;
+    *) die "unknown group '$1' (build, test, torch, fuzz, lint, lint-python)" ;;
   esac
 }
 
@@ -140,6 +146,14 @@ python_parts() {
     die "pip could not install requirements-dev.txt"
 }
 
+python_linters() {
+  requirements_met requirements-lint.txt && return
+  make_venv
+  say "pip install requirements-lint.txt into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lint.txt ||
+    say "going on without ruff and mypy"
+}
+
 # A distribution whose cmake is too old gets a newer one in .venv; the Makefile looks there first.
 recent_cmake() {
   have_cmake && return
@@ -155,3 +169,4 @@ for group in "$@"; do
 done
 recent_cmake
 [[ "$wants_python" == no ]] || python_parts
+[[ "$wants_linters" == no ]] || python_linters

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the folder order of src/ and torch/: a folder includes only itself and what stands before it.
 
-The orders are the lists SPECTRALCLIP_FOLDERS in src/CMakeLists.txt and SPECTRALCLIP_TORCH_FOLDERS in torch/CMakeLists.txt;
-all of src/ stands before all of torch/. Headers directly in src/ stand before all folders.
+The orders are the lists SPECTRALCLIP_FOLDERS in src/CMakeLists.txt and SPECTRALCLIP_TORCH_FOLDERS in
+torch/CMakeLists.txt; all of src/ stands before all of torch/. Headers directly in src/ stand before all folders.
 Also held: SIMD headers (Highway, intrinsics) only in src/kernels; quoted includes carry their folder; public headers
 include no internal ones. Prints file:line for each offence and exits 1. `--self-test` proves that every rule bites.
 """
+
 import pathlib
 import re
 import sys
@@ -66,7 +67,7 @@ def offences_in_torch(root, order):
             first = target.partition("/")[0]
             place = f"{path.relative_to(root)}:{number}"
             if own == "include":
-                if SIMD.match(target) or quoted and not target.startswith("spectralclip/"):
+                if SIMD.match(target) or (quoted and not target.startswith("spectralclip/")):
                     offences.append(f'{place}: "{target}": not for a public header')
             elif own not in own_order:
                 offences.append(f"{place}: folder {own} is not in SPECTRALCLIP_TORCH_FOLDERS")
@@ -96,7 +97,7 @@ def check(root):
                 offences.append(f"{where}:{number}: {reason}")
     for path in source_files(public) if public.is_dir() else []:
         for number, quoted, target in includes(path):
-            if SIMD.match(target) or target.startswith("Eigen/") or quoted and not target.startswith("spectralclip/"):
+            if SIMD.match(target) or target.startswith("Eigen/") or (quoted and not target.startswith("spectralclip/")):
                 offences.append(f'{path.relative_to(root)}:{number}: "{target}": not for a public header')
     return offences
 
@@ -144,7 +145,7 @@ def self_test():
             path.write_text(f"// first line\n{line}\n")
             offences = check(root)
         expected = f"{name}:" if refused else None
-        if bool(offences) != refused or refused and not offences[0].startswith(expected):
+        if bool(offences) != refused or (refused and not offences[0].startswith(expected)):
             sys.exit(f"check_layers: self test failed on {name}: {line}: {offences or 'accepted'}")
     print(f"check_layers: self test passed ({len(cases)} cases)")
 

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 
 import spectralclip
+from spectralclip.options import Method
 
 from .gradients import Layer, LayerSet, relative_sigma
 from .rivals import RANK, AlgorithmTwo
@@ -75,7 +76,7 @@ def tracked_ema(set_: LayerSet) -> Contender:
     return _from_clipper(TRACKED, "ema", spectralclip.SpectralClipper(named, threshold=spectralclip.Ema(EMA_DECAY)))
 
 
-def _always(set_: LayerSet, name: str, method: spectralclip.functional.Method) -> Contender:
+def _always(set_: LayerSet, name: str, method: Method) -> Contender:
     groups = [
         {"params": [layer.parameter], "names": [layer.name], "threshold": always_tau(layer)} for layer in set_.layers
     ]

@@ -17,7 +17,7 @@ import torch
 import spectralclip
 
 from . import rivals, timing
-from .gradients import LIFT, Layer, LayerSet
+from .gradients import LIFT, Layer, LayerSet, gradient_of
 from .memory import peak_growth
 from .reference import Pair, Reference, soft_removed
 from .verify import removed_error
@@ -53,7 +53,7 @@ def _gram(master: torch.Tensor, tau: float) -> Job:
     for parameter in parameters:
         parameter.grad = master.clone()
     clipper = spectralclip.SpectralClipper(parameters, threshold=tau, method="gram")
-    return Job(clipper.step, lambda: parameters[0].grad, len(parameters))
+    return Job(clipper.step, lambda: gradient_of(parameters[0]), len(parameters))
 
 
 def _function(clip: Callable[[torch.Tensor, float], torch.Tensor]) -> Callable[[torch.Tensor, float], Job]:

@@ -9,8 +9,8 @@ import math
 from .contenders import ALWAYS, NORM, PUBLISHED, PUBLISHED_ALWAYS, TRACKED
 from .set_run import SetResult
 from .timing import deviation, median, paired_ratio, quantile
-from .training import PUBLISHED as TRAINED_RIVAL
-from .training import TRACKED as TRAINED_TRACKED
+from .trainees import PUBLISHED as TRAINED_RIVAL
+from .trainees import TRACKED as TRAINED_TRACKED
 from .training import TrainingResult
 
 

@@ -34,6 +34,12 @@ def relative_sigma(i: int) -> float:
     return _HEAD[i] if i <= last else _HEAD[last] * _FALL ** (i - last)
 
 
+def gradient_of(parameter: torch.Tensor) -> torch.Tensor:
+    if parameter.grad is None:
+        raise ValueError("a parameter without gradient")
+    return parameter.grad
+
+
 @dataclasses.dataclass(frozen=True)
 class SetPlan:
     """A model's weight matrices: `blocks` times the shapes of one block."""
@@ -79,7 +85,7 @@ class Layer:
 
     @property
     def work(self) -> torch.Tensor:
-        return self.parameter.grad
+        return gradient_of(self.parameter)
 
     def sigma(self, variant: int) -> list[float]:
         lifted = self.directions if self.loud[variant] else 0

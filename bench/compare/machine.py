@@ -7,6 +7,7 @@ import os
 import pathlib
 import platform
 import re
+import sys
 
 import torch
 
@@ -41,6 +42,12 @@ def describe() -> dict[str, object]:
         "python": platform.python_version(),
         "spectralclip": spectralclip.__version__,
     }
+
+
+def warn_if_busy(facts: dict[str, object]) -> None:
+    load, threads = facts["load"], facts["hardware_threads"]
+    if isinstance(load, float) and isinstance(threads, int) and load > threads / 4:
+        print(f"warning: load {load} on {threads} threads: something else is running here", file=sys.stderr)
 
 
 def sentence(facts: dict[str, object]) -> str:

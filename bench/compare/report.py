@@ -12,7 +12,8 @@ from .dense_run import DenseContender
 from .findings import Finding, number
 from .set_run import SetResult
 from .timing import deviation, median, paired_ratio, quantile
-from .training import NONE, TrainingResult
+from .trainees import NONE
+from .training import TrainingResult
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -27,31 +28,32 @@ def _mebibytes(value: float | None) -> str:
 def contender_facts(result: SetResult, contender: Contender | DenseContender) -> dict[str, object]:
     """The figures of one row.  Ratios are paired within rounds; a scaled contender has rounds of its own."""
     norm = result[NORM].ms
-    scaled = isinstance(contender, DenseContender)
+    whole = contender if isinstance(contender, Contender) else None
     return {
         "name": contender.name,
-        "scaled": scaled,
+        "scaled": whole is None,
         "median_ms": median(contender.ms),
         "mad_ms": deviation(contender.ms) if len(contender.ms) > 1 else None,
-        "ratio": median(contender.ms) / median(norm) if scaled else paired_ratio(contender.ms, norm),
+        "ratio": paired_ratio(whole.ms, norm) if whole else median(contender.ms) / median(norm),
         "error_median": median(contender.errors) if contender.errors else None,
         "error_90": quantile(contender.errors, 0.9) if contender.errors else None,
         "verified_clips": len(contender.errors),
-        "state_bytes": None if scaled else contender.state_bytes(),
+        "state_bytes": whole.state_bytes() if whole else None,
         "peak_bytes": None if math.isnan(contender.peak_bytes) else contender.peak_bytes,
-        "clipped_share": median(contender.shares) if not scaled and contender.shares else None,
+        "clipped_share": median(whole.shares) if whole and whole.shares else None,
         "ms": contender.ms,
     }
 
 
 def set_facts(result: SetResult) -> dict[str, object]:
+    contenders: list[Contender | DenseContender] = [*result.contenders, *result.dense]
     return {
         "key": result.plan.key,
         "title": result.plan.title,
         "layers": result.layers,
         "entries": result.entries,
         "references": result.references,
-        "contenders": [contender_facts(result, c) for c in [*result.contenders, *result.dense]],
+        "contenders": [contender_facts(result, c) for c in contenders],
     }
 
 
@@ -103,11 +105,12 @@ def training_facts(result: TrainingResult) -> dict[str, object]:
         rows.append({
             "name": trainee.name,
             "median_ms": median(trainee.step_ms),
-            "mad_ms": deviation(trainee.step_ms),
+            "mad_ms": deviation(trainee.step_ms) if len(trainee.step_ms) > 1 else None,
             "clip_ms": median(trainee.clip_ms) if clips else None,
+            "clip_ratio": result.clip_ratio(trainee.name) if clips else None,
             "clip_percent": result.clip_share(trainee.name) if clips else None,
             "paired_percent": overhead,
-            "paired_percent_error": error,
+            "paired_percent_error": error if len(trainee.step_ms) > 1 else None,
             "error_median": median(trainee.errors) if trainee.errors else None,
             "error_90": quantile(trainee.errors, 0.9) if trainee.errors else None,
             "verified_clips": len(trainee.errors),
@@ -134,10 +137,11 @@ def _training_row(row: dict) -> list[str]:
     return [
         row["name"],
         number(row["median_ms"]),
-        number(row["mad_ms"]),
+        number(row["mad_ms"]) if row["mad_ms"] is not None else "one run",
         number(row["clip_ms"]),
+        "" if row["clip_ratio"] is None else number(row["clip_ratio"]) + " x",
         "" if percent is None else f"{row['clip_percent']:.2f} %",
-        "" if percent is None else f"{percent:+.2f} ± {error:.2f} %",
+        "" if percent is None else f"{percent:+.2f} %" if error is None else f"{percent:+.2f} ± {error:.2f} %",
         number(row["error_median"]),
         number(row["error_90"]),
         str(row["verified_clips"] or ""),
@@ -146,8 +150,8 @@ def _training_row(row: dict) -> list[str]:
 
 
 _TRAINING_HEADER = (
-    "contender", "step, ms", "MAD", "clip, ms", "clip, of the step", "step, paired difference", "error, median",
-    "error, 90 %", "of clips", "matrices clipped",
+    "contender", "step, ms", "MAD", "clip, ms", "to clip_grad_norm_", "clip, of the step", "step, paired difference",
+    "error, median", "error, 90 %", "of clips", "matrices clipped",
 )  # fmt: skip
 
 

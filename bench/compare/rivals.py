@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -23,17 +23,34 @@ POLAR_STEPS = (
 )
 
 
+Factors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # U: m x k, sigma: k, V: n x k
+
+
+def leading_factors(G: torch.Tensor) -> Factors:
+    rank = min(RANK, *G.shape)
+    U, sigma, V = torch.svd_lowrank(G, q=min(rank + OVERSAMPLING, *G.shape), niter=POWER_ITERATIONS)
+    return U[:, :rank], sigma[:rank], V[:, :rank]
+
+
+def all_factors(G: torch.Tensor) -> Factors:
+    U, sigma, Vh = torch.linalg.svd(G, full_matrices=False)
+    return U, sigma, Vh.T
+
+
 class AlgorithmTwo:
-    """The published clipper: layer by layer, `svd_lowrank` from a cold start, the rank leading values clamped.
+    """The published clipper: layer by layer, `svd_lowrank` from a cold start, the rank leading values clamped; or all
+    of them, when the factors of a full SVD are asked for.
 
     Thresholds are constants when `taus` are given; otherwise the bias-corrected EMA of past sigma_1 (first step:
     tau = sigma_1, which changes nothing).  The update is added in place, without the dense product of its factors.
     """
 
     def __init__(
-        self, parameters: Sequence[torch.Tensor], taus: Sequence[float] | None = None, decay: float = 0.9
-    ) -> None:
+        self, parameters: Sequence[torch.Tensor], taus: Sequence[float] | None = None, decay: float = 0.9,
+        factors: Callable[[torch.Tensor], Factors] = leading_factors,
+    ) -> None:  # fmt: skip
         self.parameters = list(parameters)
+        self._factors = factors
         self.constant = taus is not None
         self.taus = list(taus) if taus is not None else [0.0] * len(self.parameters)  # of the latest step
         self._over = [torch.zeros(1)] * len(self.parameters)  # (sigma - tau)_+ of the latest step
@@ -48,9 +65,7 @@ class AlgorithmTwo:
                 self._clip(number, parameter.grad)
 
     def _clip(self, number: int, G: torch.Tensor) -> None:
-        rank = min(RANK, *G.shape)
-        U, sigma, V = torch.svd_lowrank(G, q=min(rank + OVERSAMPLING, *G.shape), niter=POWER_ITERATIONS)
-        U, sigma, V = U[:, :rank], sigma[:rank], V[:, :rank]
+        U, sigma, V = self._factors(G)
         tau = self.taus[number] if self.constant else self._threshold(number, float(sigma[0]))
         over = (sigma - tau).clamp_min(0)
         self.taus[number] = tau

@@ -8,6 +8,7 @@ layers with Inf or NaN are left alone, their thresholds learn nothing, and the s
 import argparse
 
 import torch
+
 import spectralclip
 
 

@@ -8,6 +8,7 @@ than the one that is applied, and teach the thresholds the size of parts.
 import argparse
 
 import torch
+
 import spectralclip
 
 

@@ -8,6 +8,7 @@ order in which they were registered: the clipper's first, the optimizers' after.
 import argparse
 
 import torch
+
 import spectralclip
 from spectralclip.integrations import metrics
 

@@ -4,13 +4,15 @@
 from . import _library
 from .clipper import SpectralClipper
 from .functional import clip_grad_spectral_, clip_singular_values, clip_singular_values_
+from .options import ClipOptions
 from .reports import ClipReport, LayerReport, StepReport
-from .rules import Rule, skip
+from .rules import Rule, skip, skip_embeddings
 from .thresholds import Constant, Ema, Quantile, Threshold
 
 __version__ = _library.ops.core_version()
 
 __all__ = [
+    "ClipOptions",
     "ClipReport",
     "Constant",
     "Ema",
@@ -24,4 +26,5 @@ __all__ = [
     "clip_singular_values",
     "clip_singular_values_",
     "skip",
+    "skip_embeddings",
 ]

@@ -3,94 +3,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Optional, Union
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NoReturn, Optional
 
 import torch
 from torch import nn
 
 from . import _settings
+from ._groups import Group, Model, groups_of
 from ._library import ops
-from .functional import Backend, Method
-from .reports import ClipReport, LayerReport, StepReport
-from .rules import Rule
+from .options import Backend, Exhausted, Method
+from .reports import ClipReport, LayerReport, Moment, StepReport
+from .rules import Rule, skip_embeddings
 from .thresholds import Ema, ThresholdLike, as_threshold
-
-Named = tuple[str, torch.Tensor]
-Model = Union[nn.Module, Iterable[Named], Iterable[torch.Tensor], Iterable[Mapping[str, Any]]]
 
 _FORMAT = "spectralclip.clipper"
 _VERSION = 1
-# Options of a parameter group that belong to the clip; the others of a group are "params", "names" and "threshold".
-_CLIP_OPTIONS = (
-    "method", "rank", "oversampling", "power_passes", "tolerance", "max_passes", "max_columns", "exhausted", "seed",
-    "measure_time",
-)  # fmt: skip
-
-
-class _Group:
-    """Parameters with names and the settings they have of their own."""
-
-    def __init__(self, named: Iterable[Named], own: Sequence[str] = ()) -> None:
-        self.named = list(named)
-        self.own = list(own)
-
-
-def _own_settings(group: Mapping[str, Any], defaults: Mapping[str, object]) -> list[str]:
-    own: list[str] = []
-    if "threshold" in group:
-        own += _settings.texts(as_threshold(group["threshold"]).settings(), "threshold.")
-    clip = {name: group[name] for name in _CLIP_OPTIONS if name in group}
-    if clip:
-        own += _settings.texts({**defaults, **clip}, "clip.")
-    return own
-
-
-def _from_dict(number: int, group: Mapping[str, Any], defaults: Mapping[str, object]) -> _Group:
-    unknown = sorted(set(group) - {"params", "names", "threshold", *_CLIP_OPTIONS} - _OPTIMIZER_KEYS)
-    if unknown:
-        raise ValueError(f"parameter group {number} has unknown settings {unknown}; known: threshold, {', '.join(_CLIP_OPTIONS)}")
-    params = list(group["params"]) if not isinstance(group["params"], torch.Tensor) else [group["params"]]
-    named = [p if isinstance(p, tuple) else (f"{number}.{i}", p) for i, p in enumerate(params)]
-    if "names" in group:
-        named = list(zip(group["names"], params, strict=True))
-    return _Group(named, _own_settings(group, defaults))
-
-
-# What optimizers keep in their groups: param_groups of an optimizer may be given as they are.
-_OPTIMIZER_KEYS = {
-    "lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize", "foreach", "differentiable", "fused", "betas",
-    "eps", "amsgrad", "capturable", "decoupled_weight_decay", "initial_lr", "param_names", "ns_steps", "ns_coefficients",
-    "adjust_lr_fn", "rho", "alpha", "centered", "lambd", "t0", "etas", "step_sizes",
-}  # fmt: skip
-
-
-def _groups(model: Model, defaults: Mapping[str, object]) -> list[_Group]:
-    if isinstance(model, nn.Module):
-        return [_Group(model.named_parameters())]
-    if isinstance(model, torch.Tensor):
-        return [_Group([("0", model)])]
-    listed = list(model)
-    if listed and all(isinstance(item, Mapping) for item in listed):
-        return [_from_dict(i, group, defaults) for i, group in enumerate(listed)]
-    if all(isinstance(item, torch.Tensor) for item in listed):
-        return [_Group((str(i), p) for i, p in enumerate(listed))]
-    if all(isinstance(item, tuple) and len(item) == 2 for item in listed):
-        return [_Group(listed)]
-    raise TypeError("model must be a module, named_parameters(), parameters, or a list of parameter groups (dicts)")
-
-
-def _embedding_rules(model: Model) -> list[list[str]]:
-    """Weights of embeddings are skipped by type, after the user's rules and before the default ones."""
-    if not isinstance(model, nn.Module):
-        return []
-    rules = []
-    for name, module in model.named_modules():
-        if isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
-            pattern = f"{name}.weight" if name else "weight"
-            rules.append(Rule(pattern, treatment="skip", label="embedding by type: skipped").texts())
-    return rules
 
 
 class SpectralClipper:
@@ -105,11 +34,15 @@ class SpectralClipper:
             optimizer.step()
             optimizer.zero_grad()
 
-    ``model`` is a module, ``named_parameters()``, parameters, or parameter groups with ``threshold`` and clip options
-    of their own.  ``threshold`` is a number, :class:`Constant`, :class:`Ema` or :class:`Quantile`.  ``rules`` are tried
-    before the default ones, which skip embeddings and heads, clip vectors by norm and take everything else as
-    (out, rest).  ``on_nonfinite`` is ``"leave_layer"`` (that layer is left alone), ``"leave_all"`` (nothing is
-    touched) or ``"raise"``.  ``observe_only`` measures and reports without writing.
+    ``model`` is a module, ``named_parameters()``, parameters, or parameter groups (an optimizer's, too) with
+    ``threshold`` and clip options of their own.  ``threshold`` is a number, :class:`Constant`, :class:`Ema` or
+    :class:`Quantile`.  ``rules`` are tried before the default ones, which skip embeddings and heads, clip vectors by
+    norm and take everything else as (out, rest).  ``on_nonfinite`` is ``"leave_layer"`` (that layer is left alone),
+    ``"leave_all"`` (nothing is touched) or ``"raise"``.  ``observe_only`` measures and reports without writing.
+
+    Only a module shows which of its weights are embeddings.  Of named parameters those are skipped whose names say so
+    (``wte``, ``wpe``, ``embed_tokens``, ``word_embeddings``, ...), of nameless ones none: add
+    ``rules=skip_embeddings(model)``.
 
     >>> layer = nn.Linear(4, 3)
     >>> clipper = SpectralClipper(layer, threshold=0.1)
@@ -133,7 +66,7 @@ class SpectralClipper:
         tolerance: float = 1e-4,
         max_passes: int = 4,
         max_columns: int = 64,
-        exhausted: Literal["go_exact", "report"] = "go_exact",
+        exhausted: Exhausted = "go_exact",
         seed: int = 0,
         rules: Sequence[Rule] = (),
         on_nonfinite: Literal["leave_layer", "leave_all", "raise"] = "leave_layer",
@@ -145,62 +78,71 @@ class SpectralClipper:
             "tolerance": tolerance, "max_passes": max_passes, "max_columns": max_columns, "exhausted": exhausted,
             "seed": seed,
         }  # fmt: skip
-        settings = _settings.texts(self._defaults, "clip.")
-        settings += _settings.texts(as_threshold(threshold).settings(), "threshold.")
         raises = on_nonfinite == "raise"
-        settings += _settings.texts({
-            "on_nonfinite": "leave_all" if raises else on_nonfinite,
-            "error_if_nonfinite": raises,
-            "observe_only": observe_only,
-            "backend": backend,
-        })  # fmt: skip
+        self._settings = [
+            *_settings.texts(self._defaults, "clip."),
+            *_settings.texts(as_threshold(threshold).settings(), "threshold."),
+            *_settings.texts({
+                "on_nonfinite": "leave_all" if raises else on_nonfinite,
+                "error_if_nonfinite": raises,
+                "observe_only": observe_only,
+                "backend": backend,
+            }),
+        ]  # fmt: skip
         self._model = model if isinstance(model, nn.Module) else None
-        rule_texts = [rule.texts() for rule in rules] + _embedding_rules(model)
-        self._parameters: list[torch.Tensor] = []
-        self._names: list[str] = []
-        names, parameters, own = self._take(_groups(model, self._defaults))
-        self._core = torch.classes.spectralclip.Clipper(names, parameters, own, settings, rule_texts)
-        self._handle: int = self._core.handle()
-        self._hooks: list[Any] = []
+        by_type = skip_embeddings(model) if isinstance(model, nn.Module) else []
+        self._rules = [rule.texts() for rule in (*rules, *by_type)]
+        self._build(*_once_each(groups_of(model, self._defaults), known=()))
 
-    def _take(self, groups: list[_Group]) -> tuple[list[str], list[torch.Tensor], list[list[str]]]:
-        """Parameters not yet known, once each (tied weights under their first name), frozen ones included."""
-        known = {id(p) for p in self._parameters}
-        names, parameters, own = [], [], []
-        for group in groups:
-            for name, parameter in group.named:
-                if id(parameter) in known or parameter.numel() == 0:
-                    continue
-                known.add(id(parameter))
-                names.append(name)
-                parameters.append(parameter)
-                own.append(group.own)
-        self._names += names
-        self._parameters += parameters
-        return names, [p.detach() for p in parameters], own
+    def _build(self, names: list[str], parameters: list[torch.Tensor], own: list[list[str]]) -> None:
+        detached = [p.detach() for p in parameters]
+        self._core = torch.classes.spectralclip.Clipper(names, detached, own, self._settings, self._rules)
+        self._handle: int = self._core.handle()
+        self._names, self._parameters, self._own = names, parameters, own
+        self._facts: Optional[list[tuple[Any, ...]]] = None  # of the layers; they change only with the parameters
+        self._hooks: list[torch.utils.hooks.RemovableHandle] = []
+        self._accumulation_steps = 1  # of the hooks
+        self._jumps = 0  # changes of the latest reports that no step counts: loaded states, clips inside backward
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters, in the order of :attr:`parameters`."""
+        return tuple(self._names)
+
+    @property
+    def parameters(self) -> tuple[torch.Tensor, ...]:
+        """The parameters whose gradients are clipped (or skipped by a rule), each once."""
+        return tuple(self._parameters)
+
+    @property
+    def steps(self) -> int:
+        """How many steps were made, those of a loaded state included."""
+        return int(self._core.steps())
 
     def step(self) -> StepReport:
         """Clips all gradients in place; parameters without one do not advance.  Returns the report of the step, whose
         ``total_norm`` is the norm before clipping (a 0-d tensor, not finite if a gradient is not)."""
         if self._hooks:
-            raise RuntimeError("gradients are clipped inside backward (hook_each_parameter); step() would clip them twice")
+            raise RuntimeError(
+                "gradients are clipped inside backward (hook_each_parameter); step() would clip them twice"
+            )
         gradients, numbers = [], []
         for number, parameter in enumerate(self._parameters):
             if parameter.grad is not None:
                 gradients.append(parameter.grad)
                 numbers.append(number)
-        total_norm = ops.clipper_step_(self._handle, gradients, numbers)
-        return StepReport(self, total_norm, self.steps if not torch.compiler.is_compiling() else -1)
+        total_norm: torch.Tensor = ops.clipper_step_(self._handle, gradients, numbers)
+        return StepReport(self, total_norm, None if torch.compiler.is_compiling() else self._moment())
 
-    clip = step
+    clip = step  # the same by the name that clip_grad_norm_ suggests
 
-    @property
-    def steps(self) -> int:
-        return self._core.steps()
+    def _moment(self) -> Moment:
+        return self.steps, self._jumps
 
     def report(self) -> list[LayerReport]:
         """What the latest step did, per layer.  On a device this waits for it."""
-        names, owners, rows, cols, treatments, rules = self._core.facts()
+        if self._facts is None:
+            self._facts = list(zip(*self._core.facts()))
         values = self._core.values().tolist()
         counts = self._core.counts().tolist()
         return [
@@ -212,22 +154,29 @@ class SpectralClipper:
                 rule=rule,
                 steps=steps,
                 steps_clipped=clipped,
-                clip=None if all(math.isnan(x) for x in row) else ClipReport.from_row(row),
+                clip=ClipReport.from_row_or_none(row),
             )
-            for name, owner, m, n, treatment, rule, row, (steps, clipped) in zip(
-                names, owners, rows, cols, treatments, rules, values, counts
-            )
+            for (name, owner, m, n, treatment, rule), row, (steps, clipped) in zip(self._facts, values, counts)
         ]
 
     def add_parameters(self, model: Optional[Model] = None) -> list[str]:
         """Takes up parameters that were added later: those of ``model``, or the new ones of the module given at first.
-        Their thresholds start now.  Returns their names."""
+        Their thresholds start now.  Returns their names.
+
+        The rules stay those of the beginning, so a new embedding is known by its name only.  What is refused, a name
+        that is taken for instance, changes nothing.
+        """
         source = model if model is not None else self._model
         if source is None:
             raise ValueError("which parameters? This clipper was not built from a module")
-        names, parameters, own = self._take(_groups(source, self._defaults))
+        names, parameters, own = _once_each(groups_of(source, self._defaults), known=self._parameters)
         if names:
-            self._core.add_parameters(names, parameters, own)
+            self._core.add_parameters(names, [p.detach() for p in parameters], own)
+            self._names, self._parameters = self._names + names, self._parameters + parameters
+            self._own = self._own + own
+            self._facts = None
+            if self._hooks:
+                self._hook_from(len(self._parameters) - len(parameters))
         return names
 
     def hook_each_parameter(self, accumulation_steps: int = 1) -> None:
@@ -238,17 +187,25 @@ class SpectralClipper:
             raise ValueError(f"accumulation_steps = {accumulation_steps} must be at least 1")
         if self._hooks:
             raise RuntimeError("the parameters are hooked already")
-        counts = [0] * len(self._parameters)
+        self._accumulation_steps = accumulation_steps
+        self._hook_from(0)
 
-        def clip_one(number: int, parameter: torch.Tensor) -> None:
-            counts[number] += 1
-            if counts[number] % accumulation_steps == 0 and parameter.grad is not None:
+    def _hook_from(self, first: int) -> None:
+        for number, parameter in enumerate(self._parameters[first:], first):
+            if parameter.requires_grad:
+                self._hooks.append(parameter.register_post_accumulate_grad_hook(self._make_hook(number)))
+
+    def _make_hook(self, number: int) -> Callable[[torch.Tensor], None]:
+        accumulated = 0
+
+        def clip_one(parameter: torch.Tensor) -> None:
+            nonlocal accumulated
+            accumulated += 1
+            if accumulated % self._accumulation_steps == 0 and parameter.grad is not None:
+                self._jumps += 1
                 self._core.step_parameter(number, parameter.grad)
 
-        for number, parameter in enumerate(self._parameters):
-            if parameter.requires_grad:
-                hook = parameter.register_post_accumulate_grad_hook(lambda p, number=number: clip_one(number, p))
-                self._hooks.append(hook)
+        return clip_one
 
     def remove_hooks(self) -> None:
         """Ends clipping inside backward."""
@@ -268,8 +225,43 @@ class SpectralClipper:
         if state_dict.get("format") != _FORMAT:
             raise ValueError(f"this is no state of a SpectralClipper: its format is {state_dict.get('format')!r}")
         if state_dict.get("version") != _VERSION:
-            raise ValueError(f"state version {state_dict.get('version')!r} is not {_VERSION}, the one this release reads")
+            raise ValueError(f"state version {state_dict.get('version')!r} is not {_VERSION}, which this release reads")
         self._core.deserialize(torch.frombuffer(bytearray(state_dict["state"]), dtype=torch.uint8))
+        self._jumps += 1
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SpectralClipper:
+        """As of an optimizer: parameters copied in the same call, ``copy.deepcopy((model, clipper))`` or a module that
+        holds its clipper, are those of the copy, which then continues bit for bit.  Hooks are not copied."""
+        twin = object.__new__(type(self))
+        memo[id(self)] = twin  # first: the model may hold the clipper
+        twin._defaults, twin._settings, twin._rules = self._defaults, self._settings, self._rules
+        twin._model = copy.deepcopy(self._model, memo)
+        twin._build(list(self._names), copy.deepcopy(self._parameters, memo), list(self._own))
+        twin._core.deserialize(self._core.serialize())
+        return twin
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a SpectralClipper cannot be pickled, because it belongs to the parameters of a living model: save "
+            "state_dict(), build the clipper anew and load_state_dict()"
+        )
 
     def __repr__(self) -> str:
         return f"SpectralClipper({len(self._parameters)} parameters, step {self.steps})"
+
+
+def _once_each(
+    groups: Sequence[Group], known: Sequence[torch.Tensor]
+) -> tuple[list[str], list[torch.Tensor], list[list[str]]]:
+    """Names, parameters and own settings of what is not known yet: tied weights under their first name, frozen
+    parameters included, empty ones not."""
+    seen = {id(p) for p in known}
+    names, parameters, own = [], [], []
+    for group in groups:
+        for name, parameter in group.named:
+            if id(parameter) not in seen and parameter.numel() > 0:
+                seen.add(id(parameter))
+                names.append(name)
+                parameters.append(parameter)
+                own.append(group.own)
+    return names, parameters, own

@@ -6,11 +6,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 
 from ._library import ops
+
+if TYPE_CHECKING:
+    from .clipper import SpectralClipper
 
 STATUS = ("ok", "not_finite", "rank_exhausted", "factorization_failed")
 METHODS = ("exact", "gram", "sketched", "tracked", "newton_schulz", "auto")
@@ -40,12 +43,17 @@ class ClipReport:
 
     @classmethod
     def from_row(cls, row: list[float]) -> ClipReport:
-        values = dict(zip(FIELDS, row))
+        values: dict[str, Any] = dict(zip(FIELDS, row))
         for name, names in (("status", STATUS), ("method", METHODS), ("bound_kind", BOUNDS)):
             values[name] = names[int(values[name])]
         for name in ("clipped", "passes", "columns"):
             values[name] = int(values[name])
         return cls(**values)
+
+    @classmethod
+    def from_row_or_none(cls, row: list[float]) -> Optional[ClipReport]:
+        """None for the row of a layer that had no gradient, in which nothing is a number."""
+        return None if all(math.isnan(value) for value in row) else cls.from_row(row)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +69,7 @@ class LayerReport:
     steps_clipped: int
     clip: Optional[ClipReport]
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         """The fields of the clip, read from the layer: ``layer.sigma_max``.  NaN without a gradient."""
         if name in FIELDS:
             return getattr(self.clip, name) if self.clip is not None else math.nan
@@ -73,20 +81,47 @@ class LayerReport:
         return self.steps_clipped / self.steps if self.steps else 0.0
 
 
-class StepReport:
-    """A step.  ``total_norm`` is the norm before clipping, a 0-d tensor; everything else is fetched when asked for,
-    and speaks of the latest step of its clipper."""
+Moment = tuple[int, int]
+"""Steps of a clipper and changes outside of steps: the reports that a clipper holds belong to one of them."""
 
-    def __init__(self, clipper: object, total_norm: torch.Tensor, step: int) -> None:
+
+class StepReport:
+    """A step.  ``total_norm``, the norm before clipping, is a 0-d tensor that stays on its device; everything else is
+    fetched from the clipper, and kept, when first asked for.
+
+    That must be before the clipper goes on: afterwards it raises RuntimeError instead of speaking of another step.
+    Inside torch.compile ``step`` is not known (-1), and the report speaks of the latest step.
+
+    >>> from spectralclip import SpectralClipper
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> clipper = SpectralClipper(layer, threshold=1.0)
+    >>> layer.weight.grad = torch.diag(torch.tensor([3.0, 4.0]))
+    >>> report = clipper.step()
+    >>> report.step, float(report.total_norm), report.clipped, round(report.norm_after, 3)
+    (1, 5.0, ['weight'], 1.414)
+    >>> [(layer.name, layer.tau, round(layer.sigma_max, 3)) for layer in report]
+    [('weight', 1.0, 4.0)]
+    """
+
+    def __init__(self, clipper: SpectralClipper, total_norm: torch.Tensor, moment: Optional[Moment]) -> None:
         self._clipper = clipper
         self.total_norm = total_norm
-        self.step = step
+        self.step = -1 if moment is None else moment[0]
+        self._moment = moment
         self._layers: Optional[list[LayerReport]] = None
+
+    def _is_late(self) -> bool:
+        return self._layers is None and self._moment is not None and self._moment != self._clipper._moment()
 
     @property
     def layers(self) -> list[LayerReport]:
+        if self._is_late():
+            raise RuntimeError(
+                f"this is the report of step {self.step}, and its clipper has gone on (step {self._clipper.steps}). "
+                "Read a report before the next step; what was read once, such as report.layers, stays."
+            )
         if self._layers is None:
-            self._layers = self._clipper.report()  # type: ignore[attr-defined]
+            self._layers = self._clipper.report()
         return self._layers
 
     def _with_status(self, status: str) -> list[str]:
@@ -115,4 +150,5 @@ class StepReport:
         return iter(self.layers)
 
     def __repr__(self) -> str:
-        return f"StepReport(step={self.step}, total_norm={float(self.total_norm):.4g}, clipped={len(self.clipped)})"
+        clipped = "unread" if self._is_late() else len(self.clipped)
+        return f"StepReport(step={self.step}, total_norm={float(self.total_norm):.4g}, clipped={clipped})"

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal, Optional
 
+from torch import nn
+
 from . import _settings
 from .thresholds import ThresholdLike, as_threshold
 
@@ -60,3 +62,16 @@ def skip(*patterns: str) -> list[Rule]:
     ['skip', 'skip']
     """
     return [Rule(pattern, treatment="skip", label=f"skipped by {pattern!r}") for pattern in patterns]
+
+
+def skip_embeddings(model: nn.Module) -> list[Rule]:
+    """Rules that leave the weights of embeddings alone, known by the type of their modules.  A clipper that is built
+    from a module has them already; one that is given names or parameter groups cannot know.
+
+    >>> model = nn.Sequential(nn.Embedding(8, 4), nn.Linear(4, 2))
+    >>> [rule.pattern for rule in skip_embeddings(model)]
+    ['0.weight']
+    """
+    tables = {id(m.weight) for m in model.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag))}
+    names = [name for name, parameter in model.named_parameters() if id(parameter) in tables]
+    return [Rule(name, treatment="skip", label="embedding by type: skipped") for name in names]

@@ -39,14 +39,5 @@ def shakespeare() -> str:
     data = pathlib.Path(os.environ.get("SPECTRALCLIP_DATA", root.parent / "shared" / "data"))
     path = data / "shakespeare" / "input.txt"
     if not path.is_file():
-        pytest.skip(f"tiny Shakespeare is absent ({path}); set SPECTRALCLIP_DATA to a folder that has shakespeare/input.txt")
+        pytest.skip(f"tiny Shakespeare is absent ({path}); SPECTRALCLIP_DATA names the folder of shakespeare/input.txt")
     return path.read_text(encoding="utf-8")
-
-
-def pytest_collection_modifyitems(items):
-    """Known defects are expected failures: seen in every run, and a line less to remove when mended."""
-    listed = pathlib.Path(__file__).with_name("known_defects.txt").read_text(encoding="utf-8").splitlines()
-    defects = {line for line in listed if line and not line.startswith("#")}
-    for item in items:
-        if {item.nodeid.removeprefix("tests/python/"), item.nodeid.removeprefix("tests/python/").split("[")[0]} & defects:
-            item.add_marker(pytest.mark.xfail(reason="known defect: known_defects.txt"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The side-by-side benchmark runs, says what it promises, and refuses a contender that is wrong."""
 
-import importlib.util
+import importlib
 import json
 import pathlib
 import sys
@@ -14,14 +14,11 @@ BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 
 @pytest.fixture(scope="module")
 def bench():
-    """bench/compare.py as a module; its parts are the package bench/compare/."""
+    """The command line of bench/compare.py; its parts are the package bench/compare/."""
     sys.path.insert(0, str(BENCH))
     threads = torch.get_num_threads()
     try:
-        spec = importlib.util.spec_from_file_location("compare_main", BENCH / "compare.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
+        yield importlib.import_module("compare.cli")
     finally:
         torch.set_num_threads(threads)
         sys.path.remove(str(BENCH))
@@ -73,12 +70,16 @@ def test_training_is_paired_with_no_clipping(quick):
     _, measured, _ = quick
     rows = measured["training"]["trainees"]
     assert [row["name"] for row in rows] == [
-        "no clipping", "torch clip_grad_norm_", "spectralclip tracked", "Algorithm 2",
+        "no clipping", "torch clip_grad_norm_", "spectralclip tracked", "spectralclip tracked, always r = 10",
+        "spectralclip sketched, always r = 10", "Algorithm 2", "spectralclip gram", "full torch.linalg.svd",
+        "hard cap by products", "soft clip by products",
     ]  # fmt: skip
-    assert rows[0]["paired_percent"] is None
-    assert all(len(row["step_ms"]) == len(row["clips_ms"]) == 3 for row in rows)
-    assert all(row["clip_percent"] > 0 for row in rows[1:])
-    assert rows[2]["verified_clips"] > 0 and rows[3]["verified_clips"] > 0
+    assert rows[0]["paired_percent"] is None and rows[1]["clip_ratio"] == 1
+    assert [len(row["step_ms"]) for row in rows] == [len(row["clips_ms"]) for row in rows] == [3] * 6 + [1] * 4
+    assert all(row["clip_percent"] > 0 and row["clip_ratio"] > 0 for row in rows[1:])
+    assert all(row["verified_clips"] == measured["training"]["matrices"] == 8 for row in rows[2:])
+    assert all(0 < row["error_90"] < 0.05 for row in rows[2:])
+    assert all(row["clipped_share"] == 1 for row in rows if "always" in row["name"])
 
 
 def test_markdown_has_the_tables(quick):
@@ -86,6 +87,29 @@ def test_markdown_has_the_tables(quick):
     assert text.count("| contender |") == 4
     assert "## Findings" in text and "Every timed contender was verified." in text
     assert str(measured["machine"]["simd"]) in text
+
+
+def test_reference_is_the_svd(bench):
+    """References come from eigenpairs of a Gram matrix, because a large SVD takes minutes; here both are at hand."""
+    from compare import reference
+
+    for shape in ((30, 50), (50, 30)):
+        G = torch.randn(shape, dtype=torch.float64)
+        U, sigma, Vh = torch.linalg.svd(G, full_matrices=False)
+        found = reference.make_reference(G, terms=8)
+        assert torch.allclose(found.sigma, sigma[:8], rtol=1e-12)
+        tau = float(sigma[4])
+        clipped = (U * sigma.clamp_max(tau)) @ Vh
+        assert found.distance(G, clipped, tau) <= 1e-12 * float(G.norm())
+        assert found.distance(G, G, tau) == pytest.approx(float((sigma - tau).clamp_min(0).norm()))
+
+
+def test_help_says_what_there_is(bench, capsys):
+    with pytest.raises(SystemExit) as stop:
+        bench.parse(["--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0
+    assert all(f"  {section} " in text for section in bench.SECTIONS) and "--quick" in text
 
 
 def _wrong_makers():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that was saved and continued elsewhere is the run that was not: bit for bit, from a new process, through torch's
-own files.  What does not belong is refused with a reason and changes nothing."""
+"""A run that was saved and continued elsewhere is the run that was not: bit for bit, from a new process, through
+torch's own files.  What does not belong is refused with a reason and changes nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ CASES = [
 ]
 
 
-SHAPES = [("conv", (8, 3, 3, 3)), ("fc.weight", (20, 12)), ("fc2.weight", (20, 12)), ("experts", (2, 20, 12)), ("bias", (11,))]
+SHAPES = [
+    ("conv", (8, 3, 3, 3)),
+    ("fc.weight", (20, 12)),
+    ("fc2.weight", (20, 12)),
+    ("experts", (2, 20, 12)),
+    ("bias", (11,)),
+]
 
 
 def make_parameters(dtype: str) -> list[tuple[str, nn.Parameter]]:
@@ -151,7 +157,7 @@ def test_saving_does_not_disturb_the_run():
         assert runs[0] == runs[1], (method, threshold, backend, dtype)
 
 
-@pytest.mark.parametrize("source, target", [("core", "aten"), ("aten", "core")])
+@pytest.mark.parametrize(("source", "target"), [("core", "aten"), ("aten", "core")])
 def test_one_state_serves_both_backends(source, target):
     """Thresholds go over: those of the next step agree but for the last bits of a power (core) and expm1 (aten)."""
     parameters = make_parameters("float32")
@@ -190,7 +196,7 @@ def test_distributed_checkpoint_saves_and_loads_it(tmp_path):
     assert run(other, parameters, SAVED_AT, STEPS) == expected
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

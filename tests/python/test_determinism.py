@@ -30,21 +30,21 @@ def run(method: str, backend: str, threads: int, steps: int = 4, dtype=torch.flo
         record.append([float(report.total_norm)])
         record.append([(layer.tau, layer.clip) for layer in report.layers])
         record.append([bits(p.grad) for p in parameters])
-    assert sum(layer.steps_clipped for layer in clipper.report()) >= len(SHAPES)
+    assert {layer.steps_clipped for layer in clipper.report()} == {steps // 2}  # every layer, in every loud step
     return record
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
 @pytest.mark.parametrize("method", METHODS)
 def test_the_core_gives_equal_bits_for_one_and_two_threads(method, dtype):
-    one, two, again = (run(method, "core", threads, 3, dtype) for threads in (1, 2, 2))
+    one, two, again = (run(method, "core", threads, dtype=dtype) for threads in (1, 2, 2))
     assert one == two == again
 
 
 @pytest.mark.parametrize("method", ["sketched", "tracked", "gram"])
 def test_the_device_path_repeats_itself(method):
     """Its products are the vendor's, so only repetition is promised, not independence of threads."""
-    assert run(method, "aten", 1, 3) == run(method, "aten", 1, 3)
+    assert run(method, "aten", 1) == run(method, "aten", 1)
 
 
 def test_seeds_and_names_choose_the_random_columns():

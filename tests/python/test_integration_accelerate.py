@@ -7,11 +7,11 @@ import pytest
 import torch
 
 pytest.importorskip("accelerate", reason="needs accelerate")
-from accelerate import Accelerator  # noqa: E402
-from accelerate.utils import DistributedType  # noqa: E402
+from accelerate import Accelerator
+from accelerate.utils import DistributedType
 
-import spectralclip  # noqa: E402
-from spectralclip.integrations.accelerate import clip_gradients  # noqa: E402
+import spectralclip
+from spectralclip.integrations.accelerate import clip_gradients
 
 
 def set_up(**options):
@@ -104,7 +104,7 @@ def test_checkpoint_round_trip_continues_bit_for_bit(tmp_path):
 
 @pytest.mark.parametrize("kind", [DistributedType.DEEPSPEED, DistributedType.FSDP])
 def test_sharded_gradients_are_refused(kind):
-    _, model, _, clipper = set_up()
+    _, _, _, clipper = set_up()
     fake = types.SimpleNamespace(sync_gradients=True, distributed_type=kind)
     with pytest.raises(RuntimeError, match=f"whole gradients.*{kind.value}"):
         clip_gradients(fake, clipper)

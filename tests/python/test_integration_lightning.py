@@ -7,12 +7,12 @@ import pytest
 import torch
 
 pytest.importorskip("lightning", reason="needs lightning")
-import lightning.pytorch as pl  # noqa: E402
-from lightning.pytorch.plugins.precision import MixedPrecision  # noqa: E402
+import lightning.pytorch as pl
+from lightning.pytorch.plugins.precision import MixedPrecision
 
-import spectralclip  # noqa: E402
-from spectralclip.integrations import metrics  # noqa: E402
-from spectralclip.integrations.lightning import SpectralClipCallback, clip_gradients  # noqa: E402
+import spectralclip
+from spectralclip.integrations import metrics
+from spectralclip.integrations.lightning import SpectralClipCallback, clip_gradients
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),

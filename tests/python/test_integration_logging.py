@@ -95,7 +95,7 @@ def test_layers_are_filtered_by_glob():
 
 
 def test_thinning():
-    net, clipper, report = stepped(up=4.0, down=0.5)
+    _, clipper, report = stepped(up=4.0, down=0.5)
     kept = []
     for _ in range(7):
         if metrics(report, every=3):

@@ -11,13 +11,13 @@ import torch
 
 pytest.importorskip("transformers", reason="needs transformers")
 pytest.importorskip("accelerate", reason="needs accelerate")
-from accelerate.state import AcceleratorState, PartialState  # noqa: E402
-from accelerate.utils import DistributedType  # noqa: E402
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments  # noqa: E402
+from accelerate.state import AcceleratorState, PartialState
+from accelerate.utils import DistributedType
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 
-import spectralclip  # noqa: E402
-from spectralclip.integrations import metrics  # noqa: E402
-from spectralclip.integrations.transformers import STATE_FILE, SpectralClipCallback, attach  # noqa: E402
+import spectralclip
+from spectralclip.integrations import metrics
+from spectralclip.integrations.transformers import STATE_FILE, SpectralClipCallback, attach
 
 THRESHOLD = spectralclip.Ema(0.9, slack=0.8)  # below the average, so that something is clipped at every step but one
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators as torch sees them: schemas, fake kernels and dispatch checked by opcheck, and torch.compile of functions
-that contain the clip, in one graph and equal to eager."""
+"""The operators as torch sees them: schemas, fake kernels and dispatch checked by opcheck, and torch.compile of
+functions that contain the clip, in one graph and equal to eager."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import pytest
 import torch
@@ -29,7 +31,7 @@ LISTS = {
     "one": lambda: [torch.randn(6, 5)],
     "several": lambda: [torch.randn(6, 5), torch.randn(5), torch.randn(3, 2, 2, 2), torch.randn(())],
     "mixed types": lambda: [torch.randn(6, 5).bfloat16(), torch.randn(5), torch.randn(4, 3).half()],
-    "none": lambda: [],
+    "none": list,
 }
 BACKENDS = pytest.mark.parametrize("backend", ["core", "aten"])
 
@@ -61,7 +63,8 @@ def test_every_operator_is_checked():
     known = {name for name in dir(ops) if not name.startswith("__")} - {"name"}
     schemas = {s.name.split("::")[1] for s in torch._C._jit_get_all_schemas() if s.name.startswith("spectralclip::")}
     without_tensors = {"report_fields", "simd_target", "core_version"}
-    assert schemas == {"clip_singular_values", "clip_singular_values_", "clip_grads_", "clipper_step_"} | without_tensors
+    checked = {"clip_singular_values", "clip_singular_values_", "clip_grads_", "clipper_step_"}
+    assert schemas == checked | without_tensors
     assert all(isinstance(getattr(ops, name)(), (str, list)) for name in without_tensors)
     assert known  # loaded
 
@@ -79,7 +82,7 @@ CORNERS = {
     "batch of empty ones": lambda: (ops.clip_singular_values_, (torch.randn(3, 4, 0), 0.5, EXACT, "auto")),
     "empty copied": lambda: (ops.clip_singular_values, (torch.randn(3, 0), 0.5, EXACT, "auto")),
     "empty gradient": lambda: (ops.clip_grads_, ([torch.randn(0, 5, dtype=torch.float64)], 0.5, EXACT, "auto", False)),
-    "empty first gradient": lambda: (ops.clip_grads_, ([torch.zeros(0).double(), torch.randn(4)], 0.5, EXACT, "auto", False)),
+    "empty first": lambda: (ops.clip_grads_, ([torch.zeros(0).double(), torch.randn(4)], 0.5, EXACT, "auto", False)),
 }
 
 
@@ -97,10 +100,10 @@ def test_fake_reports_have_the_fields_of_real_ones():
     report = ops.clip_singular_values_(torch.randn(4, 3), 0.5, EXACT, "auto")
     assert report.shape == (1, len(spectralclip.reports.FIELDS))
     assert tuple(ops.report_fields()) == spectralclip.reports.FIELDS
-    assert {f.name for f in spectralclip.reports.dataclasses.fields(spectralclip.ClipReport)} == set(spectralclip.reports.FIELDS)
+    assert {field.name for field in dataclasses.fields(spectralclip.ClipReport)} == set(spectralclip.reports.FIELDS)
 
 
-# --- torch.compile ------------------------------------------------------------------------------------------------------
+# --- torch.compile --------------------------------------------------------------------------------------------------
 
 
 def functional(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -153,7 +156,8 @@ def test_a_compiled_step_of_the_clipper_equals_eager():
             model.zero_grad(set_to_none=False)
             model(x).square().sum().backward()
             norm = clip_all()
-            record.append((float(norm), [bits(p.grad) for p in model.parameters()], [layer.tau for layer in clipper.report()]))
+            gradients = [bits(p.grad) for p in model.parameters()]
+            record.append((float(norm), gradients, [layer.tau for layer in clipper.report()]))
         assert clipper.steps == 5
         records.append(record)
     assert records[0] == records[1]

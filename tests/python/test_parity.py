@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 import torch
 from reference import (
-    DEAD_BAND, EPS, ConstantRule, EmaRule, PublishedClipper, QuantileRule, clip_tolerance, distance, is_skipped,
+    DEAD_BAND,
+    EPS,
+    ConstantRule,
+    EmaRule,
+    PublishedClipper,
+    QuantileRule,
+    clip_tolerance,
+    distance,
+    is_skipped,
 )  # fmt: skip
 from torch import nn
 from torch.nn import functional as F

@@ -13,14 +13,14 @@ import torch
 
 from ..clipper import SpectralClipper
 from ..reports import StepReport
-from ..rules import skip
+from ..rules import skip_embeddings
 from .logging import Log, metrics
 
 try:
     import lightning.pytorch as pl
 except ImportError:
     try:
-        import pytorch_lightning as pl
+        import pytorch_lightning as pl  # type: ignore[no-redef]
     except ImportError as error:
         raise ImportError(
             "spectralclip.integrations.lightning needs Lightning, which is not installed: pip install lightning"
@@ -50,7 +50,8 @@ class SpectralClipCallback(pl.Callback):
             raise TypeError(f"give a clipper or options for one, not both: {sorted(options)}")
         self.clippers: list[SpectralClipper] = [] if clipper is None else [clipper]
         self.report: Optional[StepReport] = None
-        self._options = None if clipper is not None else options
+        self._is_given = clipper is not None
+        self._options = options
         self._log = log
         self._loaded: Optional[list[dict[str, Any]]] = None  # states that came before there were clippers for them
 
@@ -96,8 +97,8 @@ class SpectralClipCallback(pl.Callback):
 
     def _is_of(self, pl_module: pl.LightningModule) -> bool:
         trained = {id(p) for p in pl_module.parameters()}
-        found = any(id(p) in trained for clipper in self.clippers for p in clipper._parameters)
-        if not found and self._options is None:
+        found = any(id(p) in trained for clipper in self.clippers for p in clipper.parameters)
+        if not found and self._is_given:
             raise ValueError("the clipper was built from another model than the Trainer fits")
         return found
 
@@ -105,12 +106,7 @@ class SpectralClipCallback(pl.Callback):
         if len(trainer.optimizers) == 1:
             return [SpectralClipper(pl_module, **self._options)]
         # A step of one optimizer must not clip, nor let thresholds learn from, the gradients of another.
-        embeddings = [
-            f"{name}.weight"
-            for name, module in pl_module.named_modules()
-            if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag))
-        ]
-        options = {**self._options, "rules": [*self._options.get("rules", ()), *skip(*embeddings)]}
+        options = {**self._options, "rules": [*self._options.get("rules", ()), *skip_embeddings(pl_module)]}
         clippers = []
         for optimizer in trainer.optimizers:
             own = {id(p) for group in optimizer.param_groups for p in group["params"]}
@@ -132,6 +128,8 @@ def clip_gradients(
 
         def on_load_checkpoint(self, checkpoint):
             self.clipper.load_state_dict(checkpoint["spectralclip"])
+
+    Returns the report of the step.
     """
     trainer = pl_module.trainer
     _require_whole_gradients(trainer)
@@ -145,7 +143,7 @@ def clip_gradients(
 
 def _is_logging_step(trainer: pl.Trainer) -> bool:
     """Whether Trainer will log this step.  Several optimizers all count in global_step, so then every step is one."""
-    every = trainer.log_every_n_steps
+    every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]  # set by its logger connector
     return every > 0 and (len(trainer.optimizers) > 1 or (trainer.global_step + 1) % every == 0)
 
 

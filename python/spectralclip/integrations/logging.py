@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Union
 
-from ..reports import LayerReport, StepReport
+from ..reports import ClipReport, LayerReport, StepReport
 
 Report = Union[StepReport, Iterable[LayerReport]]
 Log = Callable[[StepReport], dict[str, float]]
@@ -58,21 +58,21 @@ def metrics(
     if every > 1 and _step(report) % every != 0:
         return {}
 
-    with_gradient = [layer for layer in report if layer.clip is not None]
-    watched = [layer for layer in with_gradient if layer.treatment != "skip"]
-    steps = sum(layer.steps for layer in watched)
-    norm_before = math.sqrt(sum(layer.clip.norm_before**2 for layer in with_gradient))
+    with_gradient = [(layer, layer.clip) for layer in report if layer.clip is not None]
+    watched = [(layer, clip) for layer, clip in with_gradient if layer.treatment != "skip"]
+    steps = sum(layer.steps for layer, _ in watched)
+    norm_before = _norm(clip.norm_before for _, clip in with_gradient)
     found = {
         "total_norm": float(getattr(report, "total_norm", norm_before)),
-        "norm_after": math.sqrt(sum(layer.clip.norm_after**2 for layer in with_gradient)),
-        "layers_clipped": sum(layer.clip.clipped > 0 for layer in watched) / max(len(watched), 1),
-        "layers_clipped_so_far": sum(layer.steps_clipped for layer in watched) / max(steps, 1),
-        "layers_not_finite": float(sum(layer.clip.status == "not_finite" for layer in with_gradient)),
-        "layers_rank_exhausted": float(sum(layer.clip.status == "rank_exhausted" for layer in with_gradient)),
-        "max_sigma_over_tau": max((_ratio(layer) for layer in watched), default=0.0),
+        "norm_after": _norm(clip.norm_after for _, clip in with_gradient),
+        "layers_clipped": sum(clip.clipped > 0 for _, clip in watched) / max(len(watched), 1),
+        "layers_clipped_so_far": sum(layer.steps_clipped for layer, _ in watched) / max(steps, 1),
+        "layers_not_finite": float(sum(clip.status == "not_finite" for _, clip in with_gradient)),
+        "layers_rank_exhausted": float(sum(clip.status == "rank_exhausted" for _, clip in with_gradient)),
+        "max_sigma_over_tau": max((_ratio(clip) for _, clip in watched), default=0.0),
     }
     globs = [layers] if isinstance(layers, str) else list(layers)
-    for layer in with_gradient if fields else ():
+    for layer, _ in with_gradient if fields else ():
         if any(fnmatch.fnmatchcase(layer.name, glob) for glob in globs):
             values = {f"{layer.name}/{field}": float(getattr(layer, field)) for field in fields}
             found.update((name, value) for name, value in values.items() if not math.isinf(value))
@@ -83,8 +83,12 @@ def _step(report: Report) -> int:
     return report.step if isinstance(report, StepReport) else max((layer.steps for layer in report), default=0)
 
 
-def _ratio(layer: LayerReport) -> float:
-    sigma_max, tau = layer.clip.sigma_max, layer.clip.tau
+def _norm(parts: Iterable[float]) -> float:
+    return math.sqrt(sum(part**2 for part in parts))
+
+
+def _ratio(clip: ClipReport) -> float:
+    sigma_max, tau = clip.sigma_max, clip.tau
     if math.isnan(sigma_max):  # Not finite; counted as such, and max() must not depend on where NaN stands.
         return 0.0
     return sigma_max / tau if tau > 0 else (math.inf if sigma_max > 0 else 0.0)

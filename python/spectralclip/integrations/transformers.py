@@ -66,7 +66,8 @@ class SpectralClipCallback(TrainerCallback):
             raise TypeError(f"give a clipper or options for one, not both: {sorted(options)}")
         self.clipper = clipper
         self.report: Optional[StepReport] = None
-        self._options = None if clipper is not None else options
+        self._is_given = clipper is not None
+        self._options = options
         self._log = log
         self._trainer: Optional[Trainer] = None  # set by attach()
         self._checkpoint: Optional[pathlib.Path] = None  # directory given to train(), known to attach() only
@@ -97,22 +98,31 @@ class SpectralClipCallback(TrainerCallback):
             if self._trainer is not None:
                 self._clip_grad_norm_()
             else:
-                self.report = self.clipper.step()  # Trainer has just unscaled, in order to measure grad_norm.
+                self.report = self._ready().step()  # Trainer has just unscaled, in order to measure grad_norm.
         self._clipped = False
 
     def _clip_grad_norm_(self, parameters: Any = None, max_norm: Any = None, norm_type: Any = 2) -> torch.Tensor:
         """In the place of ``Accelerator.clip_grad_norm_``; returns the norm before clipping as that does."""
-        self.report = clip_gradients(self._trainer.accelerator, self.clipper)
+        assert self._trainer is not None  # attach() has put this method there
+        report = clip_gradients(self._trainer.accelerator, self._ready())
+        if report is None:
+            raise RuntimeError("asked to clip while gradients are still being accumulated")
+        self.report = report
         self._clipped = True
-        return self.report.total_norm
+        return report.total_norm
+
+    def _ready(self) -> SpectralClipper:
+        if self.clipper is None:
+            raise RuntimeError("the clipper is built when training starts, and it has not started")
+        return self.clipper
 
     def _take(self, model: torch.nn.Module) -> None:
         """The clipper of the model that is about to be trained; with ``model_init`` it is a new one each time."""
         trained = {id(p) for p in model.parameters()}
-        known = self.clipper is not None and any(id(p) in trained for p in self.clipper._parameters)
+        known = self.clipper is not None and any(id(p) in trained for p in self.clipper.parameters)
         if known:
             return
-        if self._options is None:
+        if self._is_given:
             raise ValueError(
                 "the clipper was built from another model than the Trainer trains. Give the options of the clipper "
                 "instead of a clipper, and it is built when training starts."
@@ -128,7 +138,7 @@ class SpectralClipCallback(TrainerCallback):
         if state.is_hyper_param_search and not directory.is_dir():
             return  # A trial writes to a directory that only Trainer knows, and is not resumed.
         draft = directory / f"{STATE_FILE}.draft"
-        torch.save(self.clipper.state_dict(), draft)
+        torch.save(self._ready().state_dict(), draft)
         os.replace(draft, directory / STATE_FILE)
 
     def _restore(self, directory: pathlib.Path) -> None:
@@ -136,7 +146,7 @@ class SpectralClipCallback(TrainerCallback):
         if not path.is_file():
             warnings.warn(f"no {STATE_FILE} in {directory}: thresholds of spectral clipping start anew", stacklevel=2)
             return
-        self.clipper.load_state_dict(torch.load(path, weights_only=True))
+        self._ready().load_state_dict(torch.load(path, weights_only=True))
 
     # Logs
 
@@ -176,17 +186,17 @@ def attach(
 
     @functools.wraps(original_train)
     def train(resume_from_checkpoint: Union[str, bool, None] = None, *args: Any, **kwargs: Any) -> Any:
-        named = isinstance(resume_from_checkpoint, (str, os.PathLike))
-        callback._checkpoint = pathlib.Path(resume_from_checkpoint) if named else None
+        is_path = isinstance(resume_from_checkpoint, (str, os.PathLike))
+        callback._checkpoint = pathlib.Path(str(resume_from_checkpoint)) if is_path else None
         return original_train(resume_from_checkpoint, *args, **kwargs)
 
     @functools.wraps(original_log)
     def log_with_metrics(logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         original_log({**logs, **callback._metrics(logs)}, *args, **kwargs)
 
-    trainer.train, trainer.log = train, log_with_metrics
+    trainer.train, trainer.log = train, log_with_metrics  # type: ignore[method-assign]
     return callback
 
 
 def _checkpoint_directory(args: TrainingArguments, state: TrainerState) -> pathlib.Path:
-    return pathlib.Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
+    return pathlib.Path(str(args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes without data, for torch.compile and export.  Importing this registers them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .reports import FIELDS
+
+
+def _reports(G: torch.Tensor) -> torch.Tensor:
+    """A row for each matrix; matrices without entries have none."""
+    rows = math.prod(G.shape[:-2]) if G.numel() else 0
+    return G.new_empty((rows, len(FIELDS)), dtype=torch.float64)
+
+
+def _norm(gradients: list[torch.Tensor]) -> torch.Tensor:
+    if not gradients:
+        return torch.zeros(())
+    dtype = gradients[0].dtype
+    for gradient in gradients[1:]:
+        dtype = torch.promote_types(dtype, gradient.dtype)
+    return gradients[0].new_empty((), dtype=dtype)
+
+
+@torch.library.register_fake("spectralclip::clip_singular_values_")
+def _(G: torch.Tensor, tau: float, settings: list[str], backend: str) -> torch.Tensor:
+    return _reports(G)
+
+
+@torch.library.register_fake("spectralclip::clip_singular_values")
+def _(G: torch.Tensor, tau: float, settings: list[str], backend: str) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(G), _reports(G)
+
+
+@torch.library.register_fake("spectralclip::clip_grads_")
+def _(
+    gradients: list[torch.Tensor], max_sigma: float, settings: list[str], backend: str, error_if_nonfinite: bool
+) -> torch.Tensor:
+    return _norm(gradients)
+
+
+@torch.library.register_fake("spectralclip::clipper_step_")
+def _(handle: int, gradients: list[torch.Tensor], numbers: list[int]) -> torch.Tensor:
+    return _norm(gradients)
