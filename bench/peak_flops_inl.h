@@ -14,7 +14,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline double multiply_add_loop(std::int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   auto a = hn::Set(d, 0.5F), b = hn::Set(d, 1.0F);
-  auto c0 = a, c1 = b, c2 = a, c3 = b, c4 = a, c5 = b, c6 = a, c7 = b, c8 = a, c9 = b, c10 = a, c11 = b;
+  const auto start = [&](float x) HWY_ATTR { return hn::Set(d, x); };  // all different, or equal chains would be merged
+  auto c0 = start(0.1F), c1 = start(0.2F), c2 = start(0.3F), c3 = start(0.4F), c4 = start(0.6F), c5 = start(0.7F);
+  auto c6 = start(0.8F), c7 = start(0.9F), c8 = start(1.1F), c9 = start(1.2F), c10 = start(1.3F), c11 = start(1.4F);
   for (std::int64_t i = 0; i < rounds; ++i) {
     c0 = hn::MulAdd(c0, a, b), c1 = hn::MulAdd(c1, a, b), c2 = hn::MulAdd(c2, a, b), c3 = hn::MulAdd(c3, a, b);
     c4 = hn::MulAdd(c4, a, b), c5 = hn::MulAdd(c5, a, b), c6 = hn::MulAdd(c6, a, b), c7 = hn::MulAdd(c7, a, b);
