@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training with LibTorch: the clipper stands between backward() and the optimizer's step(). A small network learns which
-// of three spiral arms a point lies on; every 25th batch holds a few points a hundred times too far out, whose gradients
-// are the spikes to be clipped. Prints loss and norms on the way and a line per layer at the end. Exits non-zero when
-// spikes pass unclipped or the loss does not fall.
+// Training with LibTorch: the clipper stands between backward() and the optimizer's step(). A small network learns
+// which of three spiral arms a point lies on; every 25th batch holds a few points that are mislabelled and a hundred
+// times too far out, whose gradients are the spikes to be clipped. Prints loss and norms on the way and a line per
+// layer at the end. Exits non-zero when spikes pass unclipped or the loss does not fall.
 #include <spectralclip/torch.h>
 #include <torch/torch.h>
 
@@ -23,11 +23,14 @@ struct Batch {
 };
 
 Batch draw(bool spike) {
-  const torch::Tensor arms = torch::randint(0, 3, {kBatch}, torch::kLong);
+  torch::Tensor arms = torch::randint(0, 3, {kBatch}, torch::kLong);
   const torch::Tensor radius = 0.1 + 0.9 * torch::rand({kBatch});
   const torch::Tensor angle = 4 * radius + arms * 2.0944 + 0.1 * torch::randn({kBatch});
   torch::Tensor points = torch::stack({radius * angle.cos(), radius * angle.sin()}, 1);
-  if (spike) points.slice(0, 0, 4).mul_(100);
+  if (spike) {
+    points.slice(0, 0, 4).mul_(100);
+    arms.slice(0, 0, 4).add_(1).remainder_(3);
+  }
   return {points, arms};
 }
 
@@ -46,8 +49,8 @@ void print_layers(const spectralclip::StepReport& report) {
 
 int main() try {
   torch::manual_seed(1);
-  torch::nn::Sequential model(torch::nn::Linear(2, 64), torch::nn::Tanh(), torch::nn::Linear(64, 64),
-                              torch::nn::Tanh(), torch::nn::Linear(64, 3));
+  torch::nn::Sequential model(torch::nn::Linear(2, 64), torch::nn::ReLU(), torch::nn::Linear(64, 64),
+                              torch::nn::ReLU(), torch::nn::Linear(64, 3));
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.2).momentum(0.9));
 
   // The use: one clipper for the model …

@@ -43,7 +43,8 @@ class ResumeTest : public ::testing::TestWithParam<std::tuple<Backend, Method, a
     std::tie(options.backend, options.clip.method, std::ignore) = GetParam();
     options.clip.rank = 3;
     options.on_nonfinite = OnNonFinite::leave_all;
-    return SpectralClipper(NamedTensors{{"a", at::zeros({20, 12}, type())}, {"b", at::zeros({20, 12}, type())}}, options);
+    const at::Tensor zero = at::zeros({20, 12}, type());
+    return SpectralClipper(NamedTensors{{"a", zero}, {"b", zero.clone()}}, options);
   }
   // Step 2 has a NaN in b, so that it is left. Returns both gradients after the step.
   at::Tensor step(SpectralClipper& clipper, std::uint64_t number) const {

@@ -158,11 +158,17 @@ struct SpectralClipper::Impl {
     }
   }
 
-  // error_if_nonfinite has to know, so it waits for the device.
+  // error_if_nonfinite has to know, so it waits for the device, once.
   void require_finite_on_device() const {
+    std::vector<at::Tensor> flags;
     for (const DeviceMatrix& m : device_matrices) {
-      if (m.matrix.isfinite().all().item<bool>()) continue;
-      throw std::runtime_error("the gradient of " + set.reports[m.layer].name +
+      flags.push_back(m.matrix.isfinite().all().to(device_matrices.front().matrix.device()));
+    }
+    if (flags.empty()) return;
+    const at::Tensor finite = at::stack(flags).to(at::kCPU);
+    for (std::size_t i = 0; i < flags.size(); ++i) {
+      if (finite.const_data_ptr<bool>()[i]) continue;
+      throw std::runtime_error("the gradient of " + set.reports[device_matrices[i].layer].name +
                                " is not finite; nothing was clipped (error_if_nonfinite is set)");
     }
   }

@@ -6,7 +6,7 @@
 namespace spectralclip::torch {
 namespace {
 
-constexpr const char* kOthersCan = " cannot be clipped; float32, float64, bfloat16 and float16 can";
+constexpr const char* kOthersCan = "; float32, float64, bfloat16 and float16 can be clipped";
 
 }  // namespace
 
