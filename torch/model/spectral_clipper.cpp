@@ -164,13 +164,11 @@ struct SpectralClipper::Impl {
     for (const DeviceMatrix& m : device_matrices) {
       flags.push_back(m.matrix.isfinite().all().to(device_matrices.front().matrix.device()));
     }
-    if (flags.empty()) return;
-    const at::Tensor finite = at::stack(flags).to(at::kCPU);
-    for (std::size_t i = 0; i < flags.size(); ++i) {
-      if (finite.const_data_ptr<bool>()[i]) continue;
-      throw std::runtime_error("the gradient of " + set.reports[device_matrices[i].layer].name +
-                               " is not finite; nothing was clipped (error_if_nonfinite is set)");
-    }
+    if (flags.empty() || at::stack(flags).all().item<bool>()) return;
+    const auto bad = std::find_if(flags.begin(), flags.end(), [](const at::Tensor& f) { return !f.item<bool>(); });
+    const std::size_t layer = device_matrices[static_cast<std::size_t>(bad - flags.begin())].layer;
+    throw std::runtime_error("the gradient of " + set.reports[layer].name +
+                             " is not finite; nothing was clipped (error_if_nonfinite is set)");
   }
 
   // Of what the core clipped and of what was clipped elsewhere (sums of squares).
