@@ -9,9 +9,9 @@
 #include "clipper/internals.h"
 #include "model/device_engine.h"
 #include "model/parameters.h"
+#include "model/report_rows.h"
 #include "require.h"
 #include "spectralclip/torch/clipper.h"
-#include "spectralclip/torch/report_fields.h"
 #include "tensor/executor.h"
 #include "tensor/gradients.h"
 #include "tensor/scalar_type.h"
@@ -224,17 +224,6 @@ struct SpectralClipper::Impl {
   [[nodiscard]] bool core_had_gradients() const {
     return std::any_of(windows.begin(), windows.end(), [](const Gradient& g) { return g.data != nullptr; });
   }
-
-  [[nodiscard]] at::Tensor core_values() const {
-    at::Tensor values = at::full({static_cast<std::int64_t>(set.layers.size()), kReportFields}, kNaN, at::kDouble);
-    auto* data = values.data_ptr<double>();
-    for (std::size_t i = 0; i < set.layers.size(); ++i) {
-      if (!set.reports[i].has_gradient) continue;
-      write_row(set.reports[i].clip, std::span<double, kReportFields>(
-                                         data + static_cast<std::int64_t>(i) * kReportFields, kReportFields));
-    }
-    return values;
-  }
 };
 
 SpectralClipper::SpectralClipper(const ::torch::nn::Module& model, const SpectralClipperOptions& options)
@@ -270,10 +259,10 @@ StepReport SpectralClipper::report() const {
 }
 
 at::Tensor SpectralClipper::report_values() const {
-  if (impl_->engine.empty()) return impl_->core_values();
+  if (impl_->engine.empty()) return report_rows(impl_->set.reports);
   const at::Tensor device = impl_->engine.report_values();
   if (!impl_->core_had_gradients()) return device;
-  return at::where(device.isnan().all(1, true), impl_->core_values().to(device.device()), device);
+  return at::where(device.isnan().all(1, true), report_rows(impl_->set.reports).to(device.device()), device);
 }
 
 std::size_t SpectralClipper::parameter_count() const noexcept { return impl_->parameters.size(); }
