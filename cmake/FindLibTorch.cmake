@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # LibTorch as target LibTorch::LibTorch: from Torch_DIR / CMAKE_PREFIX_PATH, or from the torch of the Python in PATH
-# (pip's wheel ships the headers, the libraries and their CMake files). Its includes are system includes.
+# (pip's wheel ships the headers, the libraries and their CMake files). Its includes are system includes. Installed
+# beside spectralclipConfig.cmake, which needs the same search.
 if(NOT TARGET LibTorch::LibTorch)
-  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # torch/ finds it, tests/ and lab/ link it
+  set(LibTorch_global_before "${CMAKE_FIND_PACKAGE_TARGETS_GLOBAL}")
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # one folder finds it, others link it
   if(NOT Torch_DIR AND NOT DEFINED ENV{Torch_DIR})
     find_package(Torch QUIET)
     if(NOT Torch_FOUND)
       find_package(Python3 QUIET COMPONENTS Interpreter)
+    endif()
+    if(NOT Torch_FOUND AND Python3_Interpreter_FOUND)
       execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import torch; print(torch.utils.cmake_prefix_path, end='')"
                       OUTPUT_VARIABLE LibTorch_PREFIX ERROR_QUIET)
       if(LibTorch_PREFIX)
@@ -15,6 +19,7 @@ if(NOT TARGET LibTorch::LibTorch)
     endif()
   endif()
   find_package(Torch QUIET)
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL "${LibTorch_global_before}")
   if(TARGET torch)
     add_library(LibTorch::LibTorch INTERFACE IMPORTED GLOBAL)
     target_link_libraries(LibTorch::LibTorch INTERFACE ${TORCH_LIBRARIES})

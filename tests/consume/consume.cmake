@@ -1,27 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-# Configures, builds and runs tests/consume/${WAY} from scratch, as a user would; fails with the first command that does.
+# Configures, builds and runs an outside project from scratch, as a user would; fails with the first command that does.
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
 file(REMOVE_RECURSE "${SCRATCH}")
-if(WAY STREQUAL "find_package")
-  run("${CMAKE_COMMAND}" --install "${LIBRARY_BUILD}" --prefix "${SCRATCH}/prefix")
-  set(where "-DCMAKE_PREFIX_PATH=${SCRATCH}/prefix")
-else()
+set(project "${CMAKE_CURRENT_LIST_DIR}/${WAY}")
+set(program consume)
+# diag(3, 4) under tau = 2 has sigma_max 4, and what is left has singular values 2 and 2.
+set(expected "sigma_max 4\\.000 clipped 2 left 2\\.000 2\\.000")
+if(WAY STREQUAL "add_subdirectory")
   # The same flags as the outer build, so that ccache already has the objects of the library.
   set(where "-DSPECTRALCLIP_SOURCE=${LIBRARY_SOURCE}" "-DSPECTRALCLIP_SIMD=${SIMD}" "-DSPECTRALCLIP_WERROR=${WERROR}")
+else()
+  run("${CMAKE_COMMAND}" --install "${LIBRARY_BUILD}" --prefix "${SCRATCH}/prefix")
+  set(where "-DCMAKE_PREFIX_PATH=${SCRATCH}/prefix")
 endif()
-
-run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/${WAY}" -B "${SCRATCH}/build" -G "${GENERATOR}"
+set(configure "${CMAKE_COMMAND}" -G "${GENERATOR}"
     "-DCMAKE_C_COMPILER=${C_COMPILER}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}"
     "-DCMAKE_C_COMPILER_LAUNCHER=${LAUNCHER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}"
     -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=${FLAGS}" ${where})
-run("${CMAKE_COMMAND}" --build "${SCRATCH}/build")
 
-# diag(3, 4) under tau = 2 has sigma_max 4, and what is left has singular values 2 and 2.
-execute_process(COMMAND "${SCRATCH}/build/consume" OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
+if(WAY STREQUAL "torch")
+  set(project "${LIBRARY_SOURCE}/examples/libtorch_train")
+  set(program libtorch_train)
+  set(expected "0\\.weight +64 x 2 .*the spikes were clipped and the loss fell")
+  # Without LibTorch the package says what is missing and how to get it.
+  execute_process(COMMAND ${configure} -S "${project}" -B "${SCRATCH}/without" "-DTorch_DIR=${SCRATCH}/nowhere"
+                  RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE said)
+  string(REGEX REPLACE "[ \n]+" " " said "${said}")
+  if(NOT failed OR NOT said MATCHES "LibTorch was not found.*give -DTorch_DIR=")
+    message(FATAL_ERROR "without LibTorch: ${said}")
+  endif()
+  list(APPEND configure "-DTorch_DIR=${TORCH_DIR}")
+endif()
+
+run(${configure} -S "${project}" -B "${SCRATCH}/build")
+run("${CMAKE_COMMAND}" --build "${SCRATCH}/build")
+execute_process(COMMAND "${SCRATCH}/build/${program}" OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
 message("${printed}")
-if(NOT printed MATCHES "sigma_max 4\\.000 clipped 2 left 2\\.000 2\\.000")
+if(NOT printed MATCHES "${expected}")
   message(FATAL_ERROR "unexpected output")
 endif()

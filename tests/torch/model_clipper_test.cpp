@@ -112,7 +112,7 @@ TEST_P(BackendTest, ResumedFromBytesContinuesBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, BackendTest, ::testing::Values(Backend::core, Backend::aten),
-                         [](const auto& info) { return std::string(to_string(info.param)); });
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
 
 TEST(Windows, AnyOrderOfDenseColumnsButNoGaps) {
   const at::Tensor base = at::zeros({6, 4, 5});

@@ -9,6 +9,7 @@
 #include "aten/clip_dense.h"
 #include "aten/clip_subspace.h"
 #include "aten/matrix_batch.h"
+#include "aten/storage.h"
 #include "require.h"
 
 namespace spectralclip::torch::aten {
@@ -18,18 +19,13 @@ using at::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_real(at::ScalarType type) {
-  return type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf;
-}
-
 // Only what the host knows is checked: shapes, types, devices.
 void require_batch(const std::vector<Tensor>& matrices, const Tensor& tau, const BatchStream& stream) {
   SPECTRALCLIP_REQUIRE(!matrices.empty(), "a batch of no matrices");
   const Tensor& first = matrices[0];
   SPECTRALCLIP_REQUIRE(first.dim() == 2 && first.numel() > 0, "a tensor of ", first.dim(), " axes and ", first.numel(),
                        " entries is not a matrix");
-  SPECTRALCLIP_REQUIRE(is_real(first.scalar_type()), "matrices of type ", c10::toString(first.scalar_type()),
-                       " are not float32, float64, bfloat16 or float16");
+  (void)storage_type(first.scalar_type());
   for (const Tensor& G : matrices) {
     SPECTRALCLIP_REQUIRE(
         G.sizes() == first.sizes() && G.scalar_type() == first.scalar_type() && G.device() == first.device(),

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "aten/storage.h"
 #include "random/name_hash.h"
 
 namespace spectralclip::torch::aten {
@@ -31,12 +32,12 @@ Tensor mixed(Tensor x) {
 }  // namespace
 
 Tensor stream_keys(const BatchStream& stream, const at::Device& device) {
-  std::vector<Tensor> keys;
+  std::vector<std::int64_t> keys;
   for (const std::int64_t id : stream.matrix_ids) {
-    const std::uint64_t key = mixed_bits(stream.seed + kGolden * mixed_bits(static_cast<std::uint64_t>(id) + 1));
-    keys.push_back(at::full({1}, signed_bits(key), at::dtype(at::kLong).device(device)));
+    keys.push_back(
+        signed_bits(mixed_bits(stream.seed + kGolden * mixed_bits(static_cast<std::uint64_t>(id) + 1))));
   }
-  return at::cat(keys);
+  return whole_numbers(keys, device);
 }
 
 // 13 integer operations an entry. The 53 upper bits as an odd signed number: never zero, below 1 in size.

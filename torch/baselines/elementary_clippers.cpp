@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "baselines/clippers.h"
-#include "baselines/gradients.h"
+#include "tensor/gradients.h"
 
 namespace spectralclip::torch {
 namespace {

@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "baselines/clippers.h"
-#include "baselines/gradients.h"
 #include "baselines/soften.h"
 #include "require.h"
+#include "tensor/gradients.h"
+#include "tensor/scalar_type.h"
 
 namespace spectralclip::torch {
 namespace {
@@ -84,8 +85,7 @@ class SoftUpdateClipper final : public GradientClipper {
   // D = (new - old) / lr, in float32 for the 16-bit types, where the difference of two parameters keeps few digits.
   [[nodiscard]] at::Tensor update_of(std::size_t i, double lr) const {
     const at::Tensor& now = layers_[i].tensor;
-    const auto work = now.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    return now.detach().to(work).sub(before_[i]).div_(lr);
+    return now.detach().to(work_type(now.scalar_type())).sub(before_[i]).div_(lr);
   }
 
   // p += lr (soft(D) - D), which is old + lr soft(D), but keeps the bits of p where nothing is softened. Entries of D

@@ -9,41 +9,24 @@
 
 #include <ATen/Parallel.h>
 
-#include <optional>
-
-#include "baselines/gradients.h"
 #include "baselines/rule_order.h"
 #include "require.h"
 #include "spectralclip/clip.h"
+#include "tensor/gradients.h"
+#include "tensor/scalar_type.h"
 
 namespace spectralclip::torch {
 namespace {
 
-std::optional<ScalarType> storage_type(at::ScalarType type) noexcept {
-  switch (type) {
-    case at::kFloat:
-      return ScalarType::float32;
-    case at::kDouble:
-      return ScalarType::float64;
-    case at::kBFloat16:
-      return ScalarType::bfloat16;
-    case at::kHalf:
-      return ScalarType::float16;
-    default:
-      return std::nullopt;
-  }
-}
-
 void require_supported(const std::string& name, const at::Tensor& tensor, Backend backend) {
-  SPECTRALCLIP_REQUIRE(storage_type(tensor.scalar_type()), "parameter \"", name, "\" of type ", tensor.scalar_type(),
-                       " is none of float, double, bfloat16, half");
+  (void)storage_type(tensor, name);
   SPECTRALCLIP_REQUIRE(backend != Backend::core || tensor.is_cpu(), "backend core is for CPU tensors, parameter \"",
                        name, "\" is on ", tensor.device());
 }
 
 // The matrices of one packed CPU tensor.
 void append_matrices(std::vector<AnyMatrix>& matrices, const at::Tensor& packed, const Matricized& shape) {
-  const ScalarType type = *storage_type(packed.scalar_type());
+  const ScalarType type = storage_type(packed.scalar_type());
   auto* data = static_cast<std::uint8_t*>(packed.data_ptr());
   for (std::int64_t i = 0; i < shape.count; ++i) {
     matrices.emplace_back(data + i * shape.rows * shape.cols * size_of(type), type, shape.rows, shape.cols, shape.cols);

@@ -5,9 +5,12 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
+#include <unordered_map>
 
 #include "require.h"
 #include "spectralclip/torch/report_fields.h"
+#include "tensor/gradients.h"
 
 namespace spectralclip::torch {
 namespace {
@@ -22,18 +25,42 @@ SpectralClipperOptions constant_options(double tau, const ClipOptions& clip, Bac
   return options;
 }
 
-std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) {
+// What was given, once each, with how often it was given; without empty and undefined tensors.
+struct Given {
   std::vector<at::Tensor> gradients;
-  for (const at::Tensor& parameter : parameters) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  std::vector<double> times;
+  [[nodiscard]] bool repeated() const {
+    return std::any_of(times.begin(), times.end(), [](double n) { return n > 1; });
   }
-  return gradients;
+};
+
+Given distinct(const std::vector<at::Tensor>& gradients) {
+  Given given;
+  std::unordered_map<const void*, std::size_t> places;
+  for (const at::Tensor& gradient : gradients) {
+    if (!gradient.defined() || gradient.numel() == 0) continue;
+    const auto [at, fresh] = places.try_emplace(gradient.unsafeGetTensorImpl(), given.gradients.size());
+    if (fresh) {
+      given.gradients.push_back(gradient);
+      given.times.push_back(0);
+    }
+    ++given.times[at->second];
+  }
+  return given;
 }
 
-// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice.
-at::Tensor norm_with_repetitions(const SpectralClipper& clipper, const std::vector<double>& times) {
-  const at::Tensor norms = clipper.report_values().select(1, static_cast<std::int64_t>(ReportField::norm_before));
-  return (norms.square() * at::tensor(times, at::kDouble).to(norms.device())).sum().sqrt();
+// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice. One layer a tensor, so one row. Rows
+// without a status were not clipped at all (sparse gradients) and count as zero; what is not finite makes the sum NaN.
+at::Tensor norm_with_repetitions(const at::Tensor& rows, const std::vector<double>& times) {
+  const at::Tensor status = rows.select(1, static_cast<std::int64_t>(ReportField::status));
+  const at::Tensor norms = rows.select(1, static_cast<std::int64_t>(ReportField::norm_before));
+  at::Tensor squares = at::where(status.isnan(), 0.0, norms.square());
+  squares.masked_fill_(status == static_cast<double>(ClipStatus::not_finite), std::numeric_limits<double>::quiet_NaN());
+  at::Tensor sum = squares.sum();
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i] > 1) sum = sum + squares.select(0, static_cast<std::int64_t>(i)) * (times[i] - 1);
+  }
+  return sum.sqrt();
 }
 
 }  // namespace
@@ -42,26 +69,15 @@ at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double max_s
                           bool error_if_nonfinite) {
   SpectralClipperOptions constant = constant_options(max_sigma, options.clip, options.backend);
   constant.error_if_nonfinite = error_if_nonfinite;
-  std::vector<at::Tensor> present;  // once each
-  std::vector<double> times;        // how often it was given
-  at::ScalarType type = at::ScalarType::Undefined;
-  for (const at::Tensor& gradient : gradients) {
-    if (!gradient.defined()) continue;
-    type = type == at::ScalarType::Undefined ? gradient.scalar_type() : at::promote_types(type, gradient.scalar_type());
-    if (gradient.numel() == 0) continue;
-    const auto same = std::find_if(present.begin(), present.end(), [&](const at::Tensor& g) { return g.is_same(gradient); });
-    if (same != present.end()) {
-      ++times[static_cast<std::size_t>(same - present.begin())];
-    } else {
-      present.push_back(gradient);
-      times.push_back(1);
-    }
-  }
-  if (present.empty()) return at::zeros({}, type == at::ScalarType::Undefined ? at::kFloat : type);
-  SpectralClipper clipper(present, constant);
-  const at::Tensor norm = clipper.step(present);
-  const bool repeated = std::any_of(times.begin(), times.end(), [](double t) { return t > 1; });
-  return repeated ? norm_with_repetitions(clipper, times).to(norm.device(), type) : norm.to(type);
+  const auto first =
+      std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
+  if (first == gradients.end()) return at::zeros({});
+  const auto result = at::TensorOptions().dtype(promoted_type(gradients)).device(first->device());
+  const Given given = distinct(gradients);
+  if (given.gradients.empty()) return at::zeros({}, result);
+  SpectralClipper clipper(given.gradients, constant);
+  const at::Tensor norm = clipper.step(given.gradients);
+  return (given.repeated() ? norm_with_repetitions(clipper.report_values(), given.times) : norm).to(result);
 }
 
 double clip_grad_spectral_(const std::vector<at::Tensor>& parameters, double max_sigma, const ClipGradOptions& options,
@@ -86,7 +102,7 @@ at::Tensor clip_singular_values_(const at::Tensor& G, double tau, const ClipOpti
   constant.rules.push_back(every);
   SPECTRALCLIP_REQUIRE(!options.rank || *options.rank <= std::min(G.size(-2), G.size(-1)), "rank = ",
                        options.rank.value_or(0), " is above min(m, n) of a ", G.size(-2), " x ", G.size(-1), " matrix");
-  if (G.numel() == 0) return at::empty({0, kReportFields}, at::kDouble);
+  if (G.numel() == 0) return at::empty({0, kReportFields}, G.options().dtype(at::kDouble));
   const std::vector<at::Tensor> one = {G};
   SpectralClipper clipper(one, constant);
   (void)clipper.step(one);

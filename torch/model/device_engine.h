@@ -1,33 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers that are clipped by ATen operators: batches of equal shape, type, device and settings, whose thresholds
-// and subspaces live on the device. A batch lasts while the same layers come with gradients of the same kind; when that
-// changes, states go back to the core's form and new batches are made (the only time a step waits for the device).
+// The layers that are clipped by ATen operators, in batches. A batch lasts while the same layers come with gradients of
+// the same kind; when that changes, states go back to the core's form and new batches are made (the only time a step
+// waits for the device).
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <cstddef>
 #include <memory>
 #include <vector>
 
-#include "aten/clip.h"
-#include "aten/thresholds.h"
-#include "clipper/layer.h"
+#include "model/device_batch.h"
 
 namespace spectralclip::torch {
-
-// One layer's matrix (or, for norm and skip, its tensor as it is) in this step.
-struct DeviceMatrix {
-  std::size_t layer = 0;  // in the LayerSet
-  at::Tensor matrix;      // rows x cols
-};
 
 class DeviceEngine {
  public:
   explicit DeviceEngine(LayerSet& layers) : set_(layers) {}
 
-  // Clips in place. leave_all: nothing is written or observed unless every matrix is finite (decided on the device).
-  // Returns the sum of squares of all matrices before clipping, 0-d float64 per device in order of first appearance.
+  // Before anything of a step: unless these matrices are those of the latest one, states go back to the core's form and
+  // the batches are forgotten, so that nobody works on a state, or shows a report, that is not of this step.
+  void settle(const std::vector<DeviceMatrix>& matrices);
+  // Clips in place, after settle(). leave_all: nothing is written or observed unless every matrix is finite (decided on
+  // the device). Returns sums of squares before clipping, 0-d float64, one per batch on its device.
   std::vector<at::Tensor> step(const std::vector<DeviceMatrix>& matrices, bool leave_all);
 
   // layers x kReportFields on the device of the first batch, NaN rows for layers that were not clipped here.
@@ -44,15 +36,17 @@ class DeviceEngine {
   [[nodiscard]] bool empty() const noexcept { return batches_.empty(); }
 
  private:
-  struct Batch;
-  using Batches = std::vector<std::shared_ptr<Batch>>;
+  using Group = std::vector<std::size_t>;  // positions in the list of matrices
 
   [[nodiscard]] bool fits(const std::vector<DeviceMatrix>& matrices) const;
+  [[nodiscard]] bool batch_together(const DeviceMatrix& a, const DeviceMatrix& b) const;
+  [[nodiscard]] std::vector<Group> groups_of(const std::vector<DeviceMatrix>& matrices) const;
   void form_batches(const std::vector<DeviceMatrix>& matrices);
+  [[nodiscard]] at::Tensor all_finite(const std::vector<DeviceMatrix>& matrices) const;
 
   LayerSet& set_;
-  Batches batches_;
-  std::vector<DeviceMatrix> pattern_;  // the matrices of the latest step, undefined tensors replaced by their kind
+  std::vector<DeviceBatch> batches_;
+  std::vector<DeviceMatrix> pattern_;  // layers of the latest step, with an empty tensor of the kind of each gradient
 };
 
 }  // namespace spectralclip::torch

@@ -2,17 +2,19 @@
 // A step sorts the gradients: CPU tensors become windows of the core's clipper (or working copies, where strides allow
 // none), the rest goes to the device engine. One core clipper holds the layers, rules and states of both.
 #include <ATen/ATen.h>
-#include <torch/nn/modules/embedding.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 
 #include "clipper/internals.h"
 #include "model/device_engine.h"
+#include "model/parameters.h"
+#include "model/report_rows.h"
 #include "require.h"
 #include "spectralclip/torch/clipper.h"
-#include "spectralclip/torch/report_fields.h"
 #include "tensor/executor.h"
+#include "tensor/gradients.h"
+#include "tensor/scalar_type.h"
 #include "tensor/window.h"
 
 namespace spectralclip::torch {
@@ -20,50 +22,6 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kSparseRule = "sparse gradient: skipped";
-
-std::vector<Parameter> described(const NamedTensors& tensors) {
-  std::vector<Parameter> parameters;
-  for (const auto& [name, tensor] : tensors) {
-    SPECTRALCLIP_REQUIRE(tensor.defined(), "parameter \"", name, "\" is an undefined tensor");
-    parameters.push_back({name, tensor.sizes().vec()});
-  }
-  return parameters;
-}
-
-NamedTensors numbered(const std::vector<at::Tensor>& tensors) {
-  NamedTensors named;
-  for (std::size_t i = 0; i < tensors.size(); ++i) named.emplace_back(std::to_string(i), tensors[i]);
-  return named;
-}
-
-NamedTensors parameters_of(const ::torch::nn::Module& model) {
-  NamedTensors named;
-  for (const auto& item : model.named_parameters()) {
-    const bool tied = std::any_of(named.begin(), named.end(),
-                                  [&](const auto& seen) { return seen.second.is_same(item.value()); });
-    if (!tied) named.emplace_back(item.key(), item.value());
-  }
-  return named;
-}
-
-void skip_if_embedding(SpectralClipperOptions& options, const ::torch::nn::Module& module, const std::string& prefix) {
-  if (!module.as<::torch::nn::EmbeddingImpl>() && !module.as<::torch::nn::EmbeddingBagImpl>()) return;
-  Rule rule;
-  rule.name_pattern = prefix + "weight";
-  rule.treatment = Treatment::skip;
-  rule.label = "embedding by type: skipped";
-  options.rules.push_back(rule);
-}
-
-// Embeddings by type: after the caller's own rules, before the default ones. The model itself need not be shared, so
-// LibTorch may not be asked for a pointer to it.
-SpectralClipperOptions with_type_rules(SpectralClipperOptions options, const ::torch::nn::Module& model) {
-  skip_if_embedding(options, model, "");
-  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
-    skip_if_embedding(options, *item.value(), item.key() + ".");
-  }
-  return options;
-}
 
 ClipperOptions core_options(const SpectralClipperOptions& options) {
   ClipperOptions core = options;
@@ -80,27 +38,7 @@ ClipperOptions core_options(const SpectralClipperOptions& options) {
                            " are not finite; nothing was clipped (error_if_nonfinite is set)");
 }
 
-at::ScalarType norm_type(const std::vector<at::Tensor>& gradients) {
-  at::ScalarType type = at::ScalarType::Undefined;
-  for (const at::Tensor& gradient : gradients) {
-    if (!gradient.defined() || gradient.layout() != at::kStrided) continue;
-    type = type == at::ScalarType::Undefined ? gradient.scalar_type() : at::promote_types(type, gradient.scalar_type());
-  }
-  return type;
-}
-
 }  // namespace
-
-const char* to_string(Backend backend) noexcept {
-  return backend == Backend::automatic ? "auto" : backend == Backend::core ? "core" : "aten";
-}
-
-Backend parse_backend(std::string_view name) {
-  for (const Backend backend : {Backend::automatic, Backend::core, Backend::aten}) {
-    if (name == to_string(backend)) return backend;
-  }
-  throw InvalidArgument(detail::concat("backend \"", name, "\" is none of auto, core, aten"));
-}
 
 struct SpectralClipper::Impl {
   NamedTensors parameters;
@@ -141,7 +79,7 @@ struct SpectralClipper::Impl {
     const auto& [name, parameter] = parameters[p];
     SPECTRALCLIP_REQUIRE(gradient.sizes() == parameter.sizes(), "parameter \"", name, "\" of shape ", parameter.sizes(),
                          " has a gradient of shape ", gradient.sizes());
-    (void)scalar_type_of(gradient, name);
+    (void)storage_type(gradient, name);
     SPECTRALCLIP_REQUIRE(options.backend != Backend::core || gradient.device().is_cpu(), "parameter \"", name,
                          "\" has a gradient on ", gradient.device().str(), "; backend core clips CPU tensors only");
   }
@@ -157,27 +95,29 @@ struct SpectralClipper::Impl {
     return false;
   }
 
-  Gradient window(std::size_t p, const at::Tensor& gradient) {
-    at::Tensor source = gradient;
-    std::optional<Window> found = window_of(source, axes_of(p));
-    if (!found) {
-      source = gradient.contiguous();
-      found = packed_window(source.sizes(), axes_of(p));
-      copies.emplace_back(p, source);
-    }
-    return {source.data_ptr(), scalar_type_of(source, parameters[p].first), found->row_stride};
+  struct Windowed {
+    at::Tensor tensor;
+    Window window;
+  };
+  // The gradient where it lies, or a working copy where its strides allow no window.
+  Windowed windowed(std::size_t p, const at::Tensor& gradient) {
+    const Axes axes = axes_of(p);
+    if (const std::optional<Window> window = window_of(gradient, axes)) return {gradient, *window};
+    copies.emplace_back(p, gradient.contiguous());
+    return {copies.back().second, packed_window(gradient.sizes(), axes)};
+  }
+
+  Gradient core_gradient(std::size_t p, const at::Tensor& gradient) {
+    const Windowed source = windowed(p, gradient);
+    return {source.tensor.data_ptr(), storage_type(gradient, parameters[p].first), source.window.row_stride};
   }
 
   void add_device_matrices(std::size_t p, const at::Tensor& gradient) {
-    at::Tensor source = gradient;
-    std::optional<Window> found = window_of(source, axes_of(p));
-    if (!found) {
-      source = gradient.contiguous();
-      found = packed_window(source.sizes(), axes_of(p));
-      copies.emplace_back(p, source);
-    }
+    const Windowed source = windowed(p, gradient);
     std::size_t layer = first_layer[p];
-    for (at::Tensor& matrix : matrices_of(source, *found)) device_matrices.push_back({layer++, std::move(matrix)});
+    for (at::Tensor& matrix : matrices_of(source.tensor, source.window)) {
+      device_matrices.push_back({layer++, std::move(matrix)});
+    }
   }
 
   void sort(const std::vector<at::Tensor>& gradients) {
@@ -187,18 +127,25 @@ struct SpectralClipper::Impl {
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       if (!usable(p, gradients[p])) continue;
       if (on_core(gradients[p])) {
-        windows[p] = window(p, gradients[p]);
+        windows[p] = core_gradient(p, gradients[p]);
       } else {
         add_device_matrices(p, gradients[p]);
       }
     }
   }
 
+  // Whether the core changed a matrix of this parameter.
+  [[nodiscard]] bool written(std::size_t p) const {
+    const auto begin = set.reports.begin() + static_cast<std::ptrdiff_t>(first_layer[p]);
+    const auto end = set.reports.begin() + static_cast<std::ptrdiff_t>(first_layer[p + 1]);
+    return !options.observe_only &&
+           std::any_of(begin, end, [](const LayerReport& report) { return report.clip.written(); });
+  }
+
+  // From the working copies; those of a device always, because nobody has looked.
   void write_back(const std::vector<at::Tensor>& gradients) {
     for (const auto& [p, copy] : copies) {
-      bool changed = !on_core(gradients[p]);
-      for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) changed |= set.reports[i].clip.written();
-      if (changed && !options.observe_only) gradients[p].copy_(copy);
+      if (on_core(gradients[p]) ? written(p) : !options.observe_only) gradients[p].copy_(copy);
     }
     copies.clear();
   }
@@ -206,27 +153,32 @@ struct SpectralClipper::Impl {
   // The core writes to memory, not through an operator: autograd's saved tensors must notice all the same.
   void announce_writes(const std::vector<at::Tensor>& gradients) const {
     for (std::size_t p = 0; p < gradients.size(); ++p) {
-      if (!gradients[p].defined() || gradients[p].is_inference() ) continue;
-      bool written = false;
-      for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) written |= set.reports[i].clip.written();
-      if (written && !options.observe_only && on_core(gradients[p])) gradients[p].unsafeGetTensorImpl()->bump_version();
+      if (!gradients[p].defined() || gradients[p].is_inference() || !on_core(gradients[p])) continue;
+      if (written(p)) gradients[p].unsafeGetTensorImpl()->bump_version();
     }
   }
 
-  // error_if_nonfinite has to know, so it waits for the device.
+  // error_if_nonfinite has to know, so it waits for the device, once.
   void require_finite_on_device() const {
+    std::vector<at::Tensor> flags;
     for (const DeviceMatrix& m : device_matrices) {
-      if (m.matrix.isfinite().all().item<bool>()) continue;
-      throw std::runtime_error("the gradient of " + set.reports[m.layer].name +
-                               " is not finite; nothing was clipped (error_if_nonfinite is set)");
+      flags.push_back(m.matrix.isfinite().all().to(device_matrices.front().matrix.device()));
     }
+    if (flags.empty() || at::stack(flags).all().item<bool>()) return;
+    const auto bad = std::find_if(flags.begin(), flags.end(), [](const at::Tensor& f) { return !f.item<bool>(); });
+    const std::size_t layer = device_matrices[static_cast<std::size_t>(bad - flags.begin())].layer;
+    throw std::runtime_error("the gradient of " + set.reports[layer].name +
+                             " is not finite; nothing was clipped (error_if_nonfinite is set)");
   }
 
-  at::Tensor total_norm(const std::vector<at::Tensor>& gradients, double core_norm,
-                        const std::vector<at::Tensor>& squares) const {
-    const at::ScalarType type = norm_type(gradients);
-    if (type == at::ScalarType::Undefined) return at::zeros({});
-    const auto first = std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
+  // Of what the core clipped and of what was clipped elsewhere (sums of squares).
+  static at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const StepReport& core,
+                               const std::vector<at::Tensor>& squares) {
+    const auto first =
+        std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
+    if (first == gradients.end()) return at::zeros({});
+    const at::ScalarType type = promoted_type(gradients);
+    const double core_norm = core.layers_not_finite > 0 ? kNaN : core.norm_before;
     const auto wide = at::TensorOptions().dtype(at::kDouble).device(first->device());
     if (squares.empty()) return at::scalar_tensor(core_norm, wide.dtype(type));
     at::Tensor sum = at::full({}, core_norm * core_norm, wide);
@@ -240,14 +192,14 @@ struct SpectralClipper::Impl {
     const at::NoGradGuard no_grad;
     sort(gradients);
     if (options.error_if_nonfinite) require_finite_on_device();
+    engine.settle(device_matrices);
     const StepReport report = core.step(windows, executor);
     if (report.left_all && options.error_if_nonfinite) throw_not_finite(report.layers);
-    std::vector<at::Tensor> squares;
     const bool leave_all = options.on_nonfinite == OnNonFinite::leave_all;
-    if (!device_matrices.empty()) squares = engine.step(device_matrices, leave_all);
+    const std::vector<at::Tensor> squares = engine.step(device_matrices, leave_all);
     write_back(gradients);
     announce_writes(gradients);
-    return total_norm(gradients, report.layers_not_finite > 0 ? kNaN : report.norm_before, squares);
+    return total_norm(gradients, report, squares);
   }
 
   at::Tensor step_parameter(std::size_t p, const at::Tensor& gradient) {
@@ -257,27 +209,20 @@ struct SpectralClipper::Impl {
     SPECTRALCLIP_REQUIRE(on_core(gradient), "parameter \"", parameters[p].first,
                          "\": clipping inside backward works on CPU gradients with the core's backend");
     copies.clear();
-    core.step_parameter(p, window(p, gradient), executor);
+    windows.resize(parameters.size());
+    windows[p] = core_gradient(p, gradient);
+    core.step_parameter(p, windows[p], executor);
     std::vector<at::Tensor> gradients(parameters.size());
     gradients[p] = gradient;
     write_back(gradients);
     announce_writes(gradients);
-    double square = 0;
-    for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) {
-      square += set.reports[i].clip.norm_before * set.reports[i].clip.norm_before;
-    }
-    return total_norm(gradients, std::sqrt(square), {});
+    const auto own = std::span(set.reports).subspan(first_layer[p], first_layer[p + 1] - first_layer[p]);
+    return total_norm(gradients, ClipperInternals::summary(own), {});
   }
 
-  [[nodiscard]] at::Tensor core_values() const {
-    at::Tensor values = at::full({static_cast<std::int64_t>(set.layers.size()), kReportFields}, kNaN, at::kDouble);
-    auto* data = values.data_ptr<double>();
-    for (std::size_t i = 0; i < set.layers.size(); ++i) {
-      if (!set.reports[i].has_gradient) continue;
-      write_row(set.reports[i].clip, std::span<double, kReportFields>(
-                                         data + static_cast<std::int64_t>(i) * kReportFields, kReportFields));
-    }
-    return values;
+  // Rows of the core are copied to the device, which waits for it: only where there are any.
+  [[nodiscard]] bool core_had_gradients() const {
+    return std::any_of(windows.begin(), windows.end(), [](const Gradient& g) { return g.data != nullptr; });
   }
 };
 
@@ -314,9 +259,10 @@ StepReport SpectralClipper::report() const {
 }
 
 at::Tensor SpectralClipper::report_values() const {
-  if (impl_->engine.empty()) return impl_->core_values();
+  if (impl_->engine.empty()) return report_rows(impl_->set.reports);
   const at::Tensor device = impl_->engine.report_values();
-  return at::where(device.isnan().all(1, true), impl_->core_values().to(device.device()), device);
+  if (!impl_->core_had_gradients()) return device;
+  return at::where(device.isnan().all(1, true), report_rows(impl_->set.reports).to(device.device()), device);
 }
 
 std::size_t SpectralClipper::parameter_count() const noexcept { return impl_->parameters.size(); }

@@ -27,7 +27,7 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   void add_parameters(std::vector<std::string> names, const std::vector<at::Tensor>& parameters,
                       const std::vector<SettingTexts>& own);
 
-  // Per layer: name, number of its parameter, rows, cols, treatment, rule, threshold.
+  // Per layer: name, number of its parameter, rows, cols, treatment, rule.
   using Facts = std::tuple<std::vector<std::string>, std::vector<std::int64_t>, std::vector<std::int64_t>,
                            std::vector<std::int64_t>, std::vector<std::string>, std::vector<std::string>>;
   [[nodiscard]] Facts facts() const;

@@ -59,12 +59,6 @@ ClipOptions clip_options(const SettingTexts& texts, ClipOptions options) {
   return options;
 }
 
-ThresholdOptions threshold_options(const SettingTexts& texts) {
-  ThresholdOptions options;
-  for (const std::string& text : texts) set_option(options, split(text).name, split(text).value);
-  return options;
-}
-
 Rule rule_from(const SettingTexts& texts) {
   Rule rule;
   for (const std::string& text : texts) {

@@ -12,7 +12,6 @@ namespace spectralclip::torch {
 using SettingTexts = std::vector<std::string>;
 
 [[nodiscard]] ClipOptions clip_options(const SettingTexts& texts, ClipOptions options = {});
-[[nodiscard]] ThresholdOptions threshold_options(const SettingTexts& texts);
 // "clip.x=…" and "threshold.x=…" entries of a rule become its own options.
 [[nodiscard]] Rule rule_from(const SettingTexts& texts);
 // … and of a parameter, its own.

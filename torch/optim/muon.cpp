@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "baselines/gradients.h"
 #include "baselines/rule_order.h"
 #include "optim/archive.h"
 #include "optim/groups.h"
 #include "optim/newton_schulz.h"
+#include "tensor/gradients.h"
 
 namespace spectralclip::torch {
 namespace {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "require.h"
-
 namespace spectralclip::torch {
 namespace {
 
@@ -84,23 +82,6 @@ std::vector<at::Tensor> matrices_of(const at::Tensor& tensor, const Window& wind
                                          tensor.storage_offset() + i * apart));
   }
   return matrices;
-}
-
-ScalarType scalar_type_of(const at::Tensor& tensor, const std::string& name) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return ScalarType::float32;
-    case at::kDouble:
-      return ScalarType::float64;
-    case at::kBFloat16:
-      return ScalarType::bfloat16;
-    case at::kHalf:
-      return ScalarType::float16;
-    default:
-      throw InvalidArgument(detail::concat("parameter \"", name, "\" has a gradient of type ",
-                                           at::toString(tensor.scalar_type()),
-                                           "; float32, float64, bfloat16 and float16 can be clipped"));
-  }
 }
 
 }  // namespace spectralclip::torch

@@ -10,8 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "spectralclip/clipper.h"
-
 namespace spectralclip::torch {
 
 // `count` matrices of rows x cols, row_stride apart inside a matrix and rows * row_stride from matrix to matrix.
@@ -35,8 +33,5 @@ struct Axes {
 
 // The window's matrices as tensors that share the tensor's memory.
 [[nodiscard]] std::vector<at::Tensor> matrices_of(const at::Tensor& tensor, const Window& window);
-
-// For the core: which of its four storage types this is. Throws InvalidArgument naming the parameter otherwise.
-[[nodiscard]] ScalarType scalar_type_of(const at::Tensor& tensor, const std::string& name);
 
 }  // namespace spectralclip::torch

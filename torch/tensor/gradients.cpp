@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See gradients.h. Mixed devices and types: norms are taken per tensor where it lives and travel as single numbers.
-#include "baselines/gradients.h"
+#include "tensor/gradients.h"
 
 #include <unordered_set>
 
@@ -33,6 +33,15 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) 
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& parameter : with_gradient(parameters)) gradients.push_back(parameter.grad());
   return gradients;
+}
+
+at::ScalarType promoted_type(const std::vector<at::Tensor>& tensors) {
+  at::ScalarType type = at::ScalarType::Undefined;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    type = type == at::ScalarType::Undefined ? tensor.scalar_type() : at::promote_types(type, tensor.scalar_type());
+  }
+  return type == at::ScalarType::Undefined ? at::kFloat : type;
 }
 
 std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& tensors) {

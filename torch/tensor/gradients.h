@@ -18,6 +18,9 @@ namespace spectralclip::torch {
 [[nodiscard]] std::vector<at::Tensor> with_gradient(const std::vector<at::Tensor>& parameters);
 [[nodiscard]] std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters);
 
+// The type that holds all of them, as torch promotes; float32 for none. Undefined tensors count as absent.
+[[nodiscard]] at::ScalarType promoted_type(const std::vector<at::Tensor>& tensors);
+
 // One 0-d norm per tensor, on its device, in its type (as torch.nn.utils.get_total_norm). Reads each tensor once.
 [[nodiscard]] std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& tensors);
 // Root of the sum of squares on the first norm's device; a CPU zero for none.
