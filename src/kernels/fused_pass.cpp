@@ -14,11 +14,11 @@ HWY_BEFORE_NAMESPACE();
 namespace spectralclip::kernels::HWY_NAMESPACE {
 
 // Zt[c] += sum_r W[r][c] G[r] over [0, n): R rows and C columns, R*C broadcasts held in registers.
-// Meanwhile asks for kAhead rows of the block that comes next, at `next`: spread over the column pairs, so that memory
-// is read while there is arithmetic to do.
-template <class T, int R, int C, int kAhead>
+// Meanwhile asks for kAhead rows of the block that comes next, at `next`, from memory, and for kSoon rows of the strip
+// that comes next, at `soon`, from L2: spread over the column pairs, so that both happen while there is arithmetic to do.
+template <class T, int R, int C, int kAhead, int kSoon>
 HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT W, int64_t k, int64_t n,
-                          T* HWY_RESTRICT Zt, int64_t ldz, const T* next) {
+                          T* HWY_RESTRICT Zt, int64_t ldz, const T* next, const T* soon) {
   const Tag<T> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   Vector<T> w[R][C];
@@ -37,6 +37,7 @@ HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_
   int64_t j = 0;
   for (; j + 2 * N <= n; j += 2 * N) {  // about a cache line
     for (int a = 0; a < kAhead; ++a) __builtin_prefetch(next + a * stride + j, 0, 2);
+    for (int a = 0; a < kSoon; ++a) __builtin_prefetch(soon + a * stride + j, 0, 3);
     add_products(j);
     add_products(j + N);
   }
@@ -67,15 +68,19 @@ HWY_INLINE void add_transposed_product(const FusedPass<T>& pass, const T* G, int
       const T* next = g + (rows + 1) * pass.stride;
       T* z = pass.Zt + j;
       int64_t c = 0;
+      const T* soon = g + kStripRows * pass.stride;
       for (; c < std::min<int64_t>(pass.k, kStripRows); c += 2) {
-        axpy_tile<T, kStripRows, 2, 1>(g, pass.stride, w + c, pass.k, n, z + c * ldz, ldz, next + c * pass.stride);
+        axpy_tile<T, kStripRows, 2, 1, 2>(g, pass.stride, w + c, pass.k, n, z + c * ldz, ldz, next + c * pass.stride,
+                                          soon + c * pass.stride);
       }
-      for (; c < pass.k; c += 2) axpy_tile<T, kStripRows, 2, 0>(g, pass.stride, w + c, pass.k, n, z + c * ldz, ldz, g);
+      for (; c < pass.k; c += 2) {
+        axpy_tile<T, kStripRows, 2, 0, 0>(g, pass.stride, w + c, pass.k, n, z + c * ldz, ldz, g, g);
+      }
     }
     for (; i < rows; ++i) {
       const T* g = G + i * pass.stride + j;
       for (int64_t c = 0; c < pass.k; c += 2) {
-        axpy_tile<T, 1, 2, 0>(g, pass.stride, W + i * pass.k + c, pass.k, n, pass.Zt + c * ldz + j, ldz, g);
+        axpy_tile<T, 1, 2, 0, 0>(g, pass.stride, W + i * pass.k + c, pass.k, n, pass.Zt + c * ldz + j, ldz, g, g);
       }
     }
   }

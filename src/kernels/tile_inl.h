@@ -60,17 +60,19 @@ HWY_INLINE void store_tail(Vector<T> v, T* HWY_RESTRICT p, int64_t count) {
 #endif
 }
 
-// Entries of a row handled together, so that the tile of k columns of V (or Z), 16 KiB, stays in a 32 KiB L1.
+// Entries of a row handled together: the tile of k columns of V (or Z), a strip of rows and the strip that comes next
+// share a 32 KiB L1.
 template <class T>
 HWY_INLINE int64_t tile_entries(int64_t k) {
-  const int64_t entries = (int64_t{16} << 10) / static_cast<int64_t>(sizeof(T)) / std::max<int64_t>(k, 1);
+  const int64_t entries = (int64_t{28} << 10) / static_cast<int64_t>(sizeof(T)) / (k + 2 * kStripRows);
   return std::clamp<int64_t>(entries / 64 * 64, 64, 1024);
 }
 
 // partial[r][c] (+)= sum_j G[r][j] V[c][j] over [0, n), lane by lane, from zero on the first tile; squares += G^2 when
 // kNorm.
 // R rows and C columns: R*C accumulators hide the latency of the multiply-add, R + C loads feed R*C of them.
-// `next`: a place in the block of rows that comes next, asked for meanwhile (kNorm only: once per tile).
+// `next`: a place in the block of rows that comes next, asked for meanwhile, as are the rows behind these (kNorm only:
+// once per tile).
 template <class T, int R, int C, bool kNorm>
 HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT Vt, int64_t ldv, int64_t n,
                          T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares, const T* next, bool first) {
@@ -97,6 +99,7 @@ HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_R
   if constexpr (kNorm) {  // two vectors, about a cache line; twelve sums would not stay in registers then
     for (; j + 2 * N <= n; j += 2 * N) {
       __builtin_prefetch(next + j, 0, 2);
+      for (int r = 0; r < R; ++r) __builtin_prefetch(G + (R + r) * stride + j, 0, 3);
       add_products(j);
       add_products(j + N);
     }

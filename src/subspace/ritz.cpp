@@ -139,26 +139,6 @@ void probe_fresh_columns(Ritz& r, std::int64_t kept, double drop) {
   for (std::int64_t f = 0; f < fresh; ++f) r.probe[f] = std::max(r.probe[f], 0.0);
 }
 
-std::int64_t count_held(Ritz& r, std::int64_t kept, double level, double drop) {
-  if (kept == 0) return 0;
-  const std::int64_t square = kept * kept;
-  double* S = r.N;  // leading blocks of S and T
-  double* T = r.P;
-  double* factor = r.scratch;
-  double* inverse = r.scratch + square;
-  double* C = r.scratch + 2 * square;
-  double* vectors = r.scratch + 3 * square;
-  for (std::int64_t a = 0; a < kept; ++a) {
-    std::copy_n(r.S + a * r.k, kept, S + a * kept);
-    std::copy_n(r.T + a * r.k, kept, T + a * kept);
-  }
-  inverse_cholesky(S, kept, drop, factor, inverse);
-  congruence(inverse, T, kept, factor, C);
-  double* values = r.sine;
-  symmetric_eigen(C, kept, values, vectors);
-  return std::count_if(values, values + kept, [&](double square_of) { return square_of > level * level; });
-}
-
 Turn leading_turn(Ritz& r, std::int64_t kept) {
   double* inside = r.sine;  // V_kept^T v
   double length = 0;

@@ -40,9 +40,6 @@ void solve_sines(Ritz& ritz, std::int64_t count);
 // do not depend on Omega. Fills probe[0 … k - kept) with the eigenvalues of (H^T H Omega)^T (H^T H Omega).
 void probe_fresh_columns(Ritz& ritz, std::int64_t kept, double drop);
 
-// How many Ritz values exceed level when the kept columns are taken alone. Uses N and P as scratch.
-[[nodiscard]] std::int64_t count_held(Ritz& ritz, std::int64_t kept, double level, double drop);
-
 // What the leading right vector v gained in the pass over v0, its direction within the kept columns (orthonormal):
 // the squared sine of their angle and (sigma^2 - ||G v0||^2) / sigma^2. Needs P = Vt_kept Zt^T; uses `sine` as scratch.
 struct Turn {

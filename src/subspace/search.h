@@ -75,6 +75,7 @@ class SubspaceSearch {
 
   [[nodiscard]] bool sketched() const noexcept { return options_.power_passes >= 0; }
   [[nodiscard]] std::int64_t capacity() const noexcept;  // vectors carried from pass to pass
+  [[nodiscard]] bool rank_is_full() const noexcept { return options_.rank > 0 && above_ >= options_.rank; }
   [[nodiscard]] std::int64_t smaller_side() const noexcept;
   void book(std::int64_t k);
   void fill_fresh_columns();
@@ -83,7 +84,7 @@ class SubspaceSearch {
   void analyse();
   [[nodiscard]] Next decide();
   [[nodiscard]] bool probe_fires() const noexcept;
-  [[nodiscard]] bool may_narrow();
+  [[nodiscard]] bool may_narrow() const noexcept;
   [[nodiscard]] std::int64_t worth_sharpening() const noexcept;
   [[nodiscard]] double sigma_correction();
   [[nodiscard]] bool below_may_rise();

@@ -66,22 +66,25 @@ template <class T>
 bool SubspaceSearch<T>::probe_fires() const noexcept {
   if (probed_ == 0 || narrow_ || complete()) return false;
   const double spread = ritz_.probe[0] - ritz_.probe[probed_ - 1];
-  return std::sqrt(std::sqrt(std::max(spread, 0.0))) > options_.level;
+  if (!rank_is_full()) return std::sqrt(std::sqrt(std::max(spread, 0.0))) > options_.level;
+  // All places are taken: only what is likely to be larger than the last of them matters. A value is seen, squared and
+  // squared again, times the squared length of its part of the fresh columns, probed_ on average.
+  return spread > static_cast<double>(probed_) * std::pow(ritz_.sigma[options_.rank - 1], 4);
 }
 
-// The next pass may carry fewer vectors when the kept columns held all of those above level: then the probe of this
-// pass, which is about everything else, stands.
+// The next pass may do without fresh columns when those of this one saw nothing that may exceed level: the probe, which
+// is about everything that the kept columns did not hold, stands.
 template <class T>
-bool SubspaceSearch<T>::may_narrow() {
+bool SubspaceSearch<T>::may_narrow() const noexcept {
   if (narrow_) return true;
-  if (cold_ || sketched() || above_ == 0 || even(worth_sharpening()) >= k_ || complete() || probe_fires()) return false;
-  return count_held(ritz_, kept_in_, options_.level, kDrop<T>) >= above_;
+  return !cold_ && !sketched() && above_ > 0 && even(worth_sharpening()) < k_ && !complete() && !probe_fires();
 }
 
 // The vectors that are carried anyway, and all that are not far below level: a pass without them would not tell them
 // from the ones above. (Those above alone: error of the removed part 4 to 10 times as large on recorded gradients.)
 template <class T>
 std::int64_t SubspaceSearch<T>::worth_sharpening() const noexcept {
+  if (options_.rank > 0) return options_.rank;
   constexpr double kNear = 0.3;
   const auto near = [&](double s) { return s > kNear * options_.level; };
   return std::max(capacity(), std::count_if(ritz_.sigma, ritz_.sigma + k_, near));
@@ -106,7 +109,7 @@ double SubspaceSearch<T>::sigma_correction() {
 // The largest value not above level: could it be, once converged? One pass in: by its own angle; later: by its growth.
 template <class T>
 bool SubspaceSearch<T>::below_may_rise() {
-  if (above_ >= ritz_.independent || complete() || std::isinf(options_.level)) return false;
+  if (above_ >= ritz_.independent || complete() || rank_is_full() || std::isinf(options_.level)) return false;
   const double sigma = ritz_.sigma[above_];
   const double before = ritz_.previous[above_];
   if (before > 0) return sigma * std::max(1.0, sigma / before) > options_.level;

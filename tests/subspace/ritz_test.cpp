@@ -189,22 +189,6 @@ TEST(Ritz, ProbeOfNothingLeftIsRounding) {
   EXPECT_LE(p.ritz.probe[0], unit * p.Z.squaredNorm());
 }
 
-TEST(Ritz, CountsWhatTheKeptColumnsHoldAlone) {
-  constexpr Index kColumns = 8;
-  Products p(normal_matrix(40, 30, 19), normal_matrix(30, kColumns, 20));
-  solve_ritz(p.ritz, kDrop);
-  for (const Index kept : {0, 1, 3, 7}) {
-    SCOPED_TRACE(::testing::Message() << "kept = " << kept);
-    VectorXd alone(0);
-    if (kept > 0) alone = spectralclip::testing::singular_values(orthonormal(p.W.leftCols(kept)).transpose() * p.G);
-    for (Index above = 0; above <= kept; ++above) {  // a level between the values
-      const double upper = above == 0 ? 2 * p.ritz.sigma[0] : alone[above - 1];
-      const double lower = above == kept ? 0.0 : alone[above];
-      EXPECT_EQ(count_held(p.ritz, kept, (upper + lower) / 2, kDrop), above);
-    }
-  }
-}
-
 TEST(Ritz, LeadingTurnIsTheOneFromTheKeptColumns) {
   constexpr Index kKept = 3;
   MatrixXd columns(30, 8);
