@@ -46,10 +46,11 @@ build:  ## the library, examples and benchmarks, optimised, in build/release
 demo: build  ## norm clipping beside spectral clipping, in the terminal
 	@build/release/examples/example_demo
 
-test: setup layers test-dev test-torch test-python  ## the tests: C++, LibTorch, Python
-	@for preset in dev torch; do \
+test: setup layers test-dev test-sanitizers fuzz test-torch test-python  ## all tests: C++, sanitizers, fuzzing, LibTorch, Python
+	@for preset in dev asan tsan torch; do \
 	  printf '%-5s %s\n' $$preset "$$(grep -h 'tests passed' build/$$preset/ctest.log)"; \
 	done
+	@cat build/fuzz/fuzz/summary.txt 2>/dev/null || echo "fuzz  skipped"
 	@printf "pytest %s\n" "$$(tail -n 1 build/pytest.log)"
 	@echo "make test: all passed"
 
@@ -70,7 +71,7 @@ test-python: setup  ## the Python package on the operators of build/torch
 	@SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" PYTHONPATH="$(CURDIR)/python" \
 	  .venv/bin/python -m pytest -q 2>&1 | tee build/pytest.log
 
-test-device: setup  ## the conformance list by ATen operators; ten minutes or so
+test-device: setup  ## the conformance list by ATen operators alone
 	$(call configure_and_build,torch)
 	@ctest --test-dir build/torch -L device --output-on-failure
 

@@ -88,6 +88,7 @@ void fill_certificate(ClipReport& report, const AnyMatrix& G, const SubspaceSear
   const double probe_rounding = rounding * sigma_max * report.norm_before;
   input.probe_largest = search.probe_largest() + probe_rounding * probe_rounding;
   input.fresh = search.fresh();
+  input.left_out = search.left_out();
   input.looks = options.max_passes;
   const Certificate certificate = certify(input);
   report.sigma_bound = certificate.bound;

@@ -18,10 +18,11 @@ struct CertificateInput {
   double unseen_energy = 0;  // ||G'||_F^2 minus the energy inside the subspace, rounding included
   double probe_largest = 0;  // largest eigenvalue of the probe (ritz.h); ignored without fresh columns
   std::int64_t fresh = 0;
-  int looks = 1;  // how many probes the stopping rule may have looked at (union bound)
+  int looks = 1;        // how many probes the stopping rule may have looked at (union bound)
+  double left_out = 0;  // largest value that the probe takes for held, though it is not inside the subspace
 };
 
-// sqrt(seen^2 + min(unseen energy, probe bound^2)), said to be certain when the energy decides.
+// sqrt(seen^2 + min(unseen energy, (probe bound + left out)^2)), said to be certain when the energy decides.
 [[nodiscard]] Certificate certify(const CertificateInput& input);
 
 // The number r^2 such that sum_i <omega_i, v>^2 < r^2 has probability at most `failure` for any unit vector v, with

@@ -68,6 +68,7 @@ class SubspaceSearch {
   [[nodiscard]] double amplification() const noexcept { return 1 / std::sqrt(ritz_.weakest); }  // of rounding in B
   [[nodiscard]] double probe_largest() const noexcept { return probed_ > 0 ? ritz_.probe[0] : 0.0; }
   [[nodiscard]] std::int64_t fresh() const noexcept { return probed_; }  // columns behind the probe; 0: no probe
+  [[nodiscard]] double left_out() const noexcept { return left_out_; }  // largest value found but not in sigma()
   [[nodiscard]] const PassBuffers<T>& buffers() const noexcept { return buffers_; }
 
  private:
@@ -130,7 +131,8 @@ class SubspaceSearch {
   double norm_squared_ = 0;
   double error_estimate_ = 0;
   double sigma_max_ = 0;
-  double beyond_ = 0;  // next_sigma() of the last wide pass
+  double beyond_ = 0;    // next_sigma() of the last wide pass
+  double left_out_ = 0;  // largest value that it found and the narrow ones do without
   Turn turn_;
 };
 

@@ -116,6 +116,7 @@ void SubspaceSearch<T>::narrow(std::int64_t count, double beyond) {
   narrow_ = true;
   beyond_ = beyond;
   k_ = even(count);
+  left_out_ = k_ < ritz_.k ? ritz_.sigma[k_] : 0.0;
   ritz_.k = k_;
   buffers_.narrow(k_, padded(G_.cols));
   kept_ = std::min(kept_, k_);

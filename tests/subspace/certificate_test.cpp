@@ -129,6 +129,13 @@ TEST(Certify, MoreLooksCostTrust) {
   EXPECT_NEAR(certify(thrice).bound, std::sqrt(1 + std::sqrt(1 / radius_squared)), 8 * kEps * certify(thrice).bound);
 }
 
+TEST(Certify, WhatWasLeftOutIsAddedToTheProbe) {
+  const double radius_squared = small_ball_radius_squared(4, kEstimateFailure);
+  const Certificate c = certify({3, 1e9, 81 * radius_squared, 4, 1, 1});  // ||H_p||_2 <= 3, and 1 beside it
+  EXPECT_NEAR(c.bound, 5, 8 * kEps * 5);
+  EXPECT_EQ(c.kind, BoundKind::estimated);
+}
+
 TEST(Certify, RoundingBelowZeroCountsAsZero) {
   const Certificate c = certify({2, -1e-12, 0, 0, 1});
   EXPECT_EQ(c.bound, 2);

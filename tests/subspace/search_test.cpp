@@ -53,6 +53,13 @@ struct Problem {
     options.tau = 1;
     options.level = 1;
   }
+  // The same values along right vectors turned by about `tangent`.
+  void turn(double tangent, unsigned seed) {
+    const RowMajor towards = orthonormal(V.rows(), V.cols(), seed);
+    const Eigen::MatrixXd turned = V + tangent * towards;
+    V = spectralclip::testing::orthonormal_basis(turned);
+    G = (orthonormal(G.rows(), sigma.size(), 1) * sigma.asDiagonal() * V.transpose()).template cast<T>();
+  }
   [[nodiscard]] AnyMatrix matrix() { return MatrixView<T>(G.data(), G.rows(), G.cols()); }
   SubspaceSearch<T> search(Executor& executor = serial_executor()) {
     return {matrix(), options, RandomStream{7, 8, step++, 0}, state, workspace, executor};
@@ -113,6 +120,56 @@ TYPED_TEST(SearchTest, WarmStepsReadOnceWhenNothingIsAbove) {
     const auto s = p.run();
     EXPECT_EQ(s.above(), 0);
     EXPECT_EQ(s.passes(), 1);
+  }
+}
+
+Eigen::VectorXd standing_out(std::initializer_list<double> head, double bulk) {
+  Eigen::VectorXd sigma = Eigen::VectorXd::LinSpaced(70, bulk, bulk / 5);
+  std::copy(head.begin(), head.end(), sigma.data());
+  return sigma;
+}
+
+// Directions that were held but have turned: a second pass, without fresh columns, sharpens them.
+TYPED_TEST(SearchTest, TurnedDirectionsAreSharpenedByANarrowPass) {
+  Problem<TypeParam> p(96, 70, standing_out({3.0, 2.5, 0.7, 0.5}, 0.25));
+  p.run();
+  for (unsigned step = 0; step < 3; ++step) {
+    p.turn(0.3, 10 + step);
+    const auto s = p.run();
+    EXPECT_GE(s.passes(), 2);
+    EXPECT_LT(s.found(), s.columns());
+    EXPECT_EQ(s.columns(), kFirstColumns);
+    EXPECT_LE(s.left_out(), 0.5 + 0.01);
+    expect_triplets(s, p, 2);
+    EXPECT_EQ(p.state.kept, kFirstColumns - kFreshColumns) << "vectors below level are not forgotten";
+  }
+}
+
+// One pass sees the value of a turned direction short; most of that is put right.
+TYPED_TEST(SearchTest, SigmaMaxIsCorrectedForTheAngle) {
+  Problem<TypeParam> p(96, 70, standing_out({0.9, 0.6, 0.5, 0.4}, 0.35));
+  p.run();
+  double raw = 0, corrected = 0;
+  for (unsigned step = 0; step < 8; ++step) {
+    p.turn(0.3, 20 + step);
+    const auto s = p.run();
+    raw += std::abs(s.sigma()[0] - p.sigma[0]);
+    corrected += std::abs(s.sigma_max() - p.sigma[0]);
+  }
+  EXPECT_GT(raw, 0.002 * 8 * p.sigma[0]) << "the case must have something to correct";
+  EXPECT_LT(corrected, raw / 2);
+}
+
+// Products are of the size of sigma^2, their inverses may be larger than a float can be.
+TYPED_TEST(SearchTest, TinyMatricesOfLowRankKeepFiniteVectors) {
+  for (const double scale : {1e-11, 1e-10, 1e-8}) {
+    SCOPED_TRACE(scale);
+    Problem<TypeParam> p(20, 16, scale * Eigen::VectorXd::NullaryExpr(16, [](Index i) { return std::pow(1e-4, i); }));
+    p.options.tau = p.options.level = 0.5 * scale;
+    for (int step = 0; step < 2; ++step) {
+      const auto s = p.run();
+      expect_triplets(s, p, 1);
+    }
   }
 }
 
