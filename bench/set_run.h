@@ -17,7 +17,8 @@
 
 namespace spectralclip::bench {
 
-inline constexpr std::int64_t kWarmupSteps = 8 * kVariants;  // widths settle after 16 calm ones; the last kVariants are verified
+inline constexpr std::int64_t kWarmupSteps =
+    8 * kVariants;  // widths settle after 16 calm ones; the last kVariants are verified
 inline constexpr Task kTasks[] = {Task::quiet, Task::mix, Task::always, Task::precise, Task::sketched};
 
 // A thread count with its pool, its yardstick and its clippers, each with a state of its own.

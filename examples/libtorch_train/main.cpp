@@ -49,8 +49,8 @@ void print_layers(const spectralclip::StepReport& report) {
 
 int main() try {
   torch::manual_seed(1);
-  torch::nn::Sequential model(torch::nn::Linear(2, 64), torch::nn::ReLU(), torch::nn::Linear(64, 64),
-                              torch::nn::ReLU(), torch::nn::Linear(64, 3));
+  torch::nn::Sequential model(torch::nn::Linear(2, 64), torch::nn::ReLU(), torch::nn::Linear(64, 64), torch::nn::ReLU(),
+                              torch::nn::Linear(64, 3));
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.2).momentum(0.9));
 
   // The use: one clipper for the model …

@@ -77,9 +77,11 @@ class Clipper {
   StepReport step(std::span<const Gradient> gradients);  // on a pool of our own, one thread per core
 
   // One parameter's gradient alone, as soon as it is there (a hook inside backward): the layers of that parameter
-  // advance, all others and steps() stay as they are. On not finite that layer is left alone, whatever on_nonfinite says.
+  // advance, all others and steps() stay as they are. On not finite that layer is left alone, whatever on_nonfinite
+  // says.
   void step_parameter(std::size_t parameter, const Gradient& gradient, Executor& executor);
-  // Further parameters at the end of the list; their thresholds and subspaces start now. Throws as the constructor does.
+  // Further parameters at the end of the list; their thresholds and subspaces start now. Throws as the constructor
+  // does.
   void add(const std::vector<Parameter>& parameters);
 
   [[nodiscard]] std::span<const LayerReport> layers() const noexcept;

@@ -42,7 +42,7 @@ ClipReport clip_gram(const AnyMatrix& G, double tau, bool write) {
   const double floor = std::sqrt(8 * dense_rounding(G)) * sigma[0];
   const Eigen::Index clipped = count_above(problem, sigma, tau_scaled > 0 ? 0.0 : floor);
   Eigen::VectorXd after = sigma;
-  after.head(clipped).setConstant(tau_scaled);  // values inside the dead band stay as they are …
+  after.head(clipped).setConstant(tau_scaled);            // values inside the dead band stay as they are …
   if (clipped > 0 && !(tau_scaled > 0)) after.setZero();  // … and tau = 0 erases what rounding made of zeros too
   const ClipReport report =
       spectrum_report(problem, Method::gram, sigma, after, clipped, gram_error(problem, sigma[0], clipped));

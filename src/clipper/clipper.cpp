@@ -118,7 +118,8 @@ StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor
   impl_->check(gradients);
   impl_->forget_latest_reports();
   impl_->workspaces.provide(executor.concurrency());
-  const bool leave_all = impl_->options.on_nonfinite == OnNonFinite::leave_all && !impl_->all_finite(gradients, executor);
+  const bool leave_all =
+      impl_->options.on_nonfinite == OnNonFinite::leave_all && !impl_->all_finite(gradients, executor);
   if (!leave_all) impl_->clip_all(gradients, executor);
   StepReport report = summary_of(impl_->set.reports);
   report.step = ++impl_->steps;

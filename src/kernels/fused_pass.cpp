@@ -15,7 +15,8 @@ namespace spectralclip::kernels::HWY_NAMESPACE {
 
 // Zt[c] += sum_r W[r][c] G[r] over [0, n): R rows and C columns, R*C broadcasts held in registers.
 // Meanwhile asks for kAhead rows of the block that comes next, at `next`, from memory, and for kSoon rows of the strip
-// that comes next, at `soon`, from L2: spread over the column pairs, so that both happen while there is arithmetic to do.
+// that comes next, at `soon`, from L2: spread over the column pairs, so that both happen while there is arithmetic to
+// do.
 template <class T, int R, int C, int kAhead, int kSoon>
 HWY_INLINE void axpy_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT W, int64_t k, int64_t n,
                           T* HWY_RESTRICT Zt, int64_t ldz, const T* next, const T* soon) {
@@ -147,7 +148,8 @@ double fused_pass(const FusedPass<double>& pass) { return HWY_DYNAMIC_DISPATCH(r
 template <class T>
 int64_t fused_pass_scratch(int64_t k) noexcept {
   constexpr int64_t kMaxVectorBytes = 64;
-  return padded(kMaxBlockRows * k + kPadEntries) + kMaxBlockRows * k * (kMaxVectorBytes / static_cast<int64_t>(sizeof(T)));
+  return padded(kMaxBlockRows * k + kPadEntries) +
+         kMaxBlockRows * k * (kMaxVectorBytes / static_cast<int64_t>(sizeof(T)));
 }
 template int64_t fused_pass_scratch<float>(int64_t) noexcept;
 template int64_t fused_pass_scratch<double>(int64_t) noexcept;

@@ -134,12 +134,12 @@ HWY_INLINE void dot_strip(const T* HWY_RESTRICT G, int64_t rows, int64_t stride,
   }
 }
 
-// All k columns for a strip of rows of one tile. Twelve sums, three entries and one column fill the sixteen registers of
-// AVX2; where squares are summed too, eight sums leave room for them.
+// All k columns for a strip of rows of one tile. Twelve sums, three entries and one column fill the sixteen registers
+// of AVX2; where squares are summed too, eight sums leave room for them.
 template <class T, bool kNorm>
 HWY_INLINE void dot_columns(const T* HWY_RESTRICT G, int64_t rows, int64_t stride, const T* HWY_RESTRICT Vt,
-                            int64_t ldv, int64_t k, int64_t n, T* HWY_RESTRICT partial, int64_t ldp,
-                            Vector<T>* squares, const T* next, bool first) {
+                            int64_t ldv, int64_t k, int64_t n, T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares,
+                            const T* next, bool first) {
   const int64_t N = static_cast<int64_t>(hn::Lanes(Tag<T>()));
   int64_t c = 0;
   if constexpr (kNorm) {

@@ -52,8 +52,8 @@ bool parse(std::string_view text, Enum& field) {
 }
 
 template <class Number>
-requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>)
-bool parse(std::string_view text, Number& field) {
+requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>) bool parse(std::string_view text,
+                                                                                   Number& field) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return false;

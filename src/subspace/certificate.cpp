@@ -21,7 +21,8 @@ Certificate certify(const CertificateInput& input) {
   double probe = std::numeric_limits<double>::infinity();
   if (input.fresh > 0) {
     const double radius_squared = small_ball_radius_squared(input.fresh, kEstimateFailure / std::max(input.looks, 1));
-    const double unseen = std::sqrt(std::sqrt(std::max(input.probe_largest, 0.0) / radius_squared));  // ||H_p||_2 at most
+    const double unseen =
+        std::sqrt(std::sqrt(std::max(input.probe_largest, 0.0) / radius_squared));  // ||H_p||_2 at most
     probe = (unseen + input.left_out) * (unseen + input.left_out);
   }
   const bool certain = energy <= probe;

@@ -19,7 +19,8 @@ bool in_range(double norm_squared) {
 }
 
 constexpr double kColdSettled = 1e-3;  // relative change of sigma_max at which a cold start may stop
-constexpr double kSigmaSettled = 0.03;  // correction of sigma_max (search_estimates.cpp) beyond which one pass more is due
+constexpr double kSigmaSettled =
+    0.03;  // correction of sigma_max (search_estimates.cpp) beyond which one pass more is due
 
 }  // namespace
 

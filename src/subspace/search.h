@@ -56,10 +56,14 @@ class SubspaceSearch {
 
   [[nodiscard]] int passes() const noexcept { return passes_; }
   [[nodiscard]] std::int64_t columns() const noexcept { return booked_; }
-  [[nodiscard]] std::int64_t found() const noexcept { return k_; }  // entries of sigma(); fewer than columns() when narrow
+  [[nodiscard]] std::int64_t found() const noexcept {
+    return k_;
+  }  // entries of sigma(); fewer than columns() when narrow
   [[nodiscard]] std::int64_t above() const noexcept { return above_; }  // triplets to lower, at most the rank
   [[nodiscard]] const double* sigma() const noexcept { return ritz_.sigma; }
-  [[nodiscard]] double sigma_max() const noexcept { return sigma_max_; }  // sigma()[0], corrected for the angle it turned
+  [[nodiscard]] double sigma_max() const noexcept {
+    return sigma_max_;
+  }                                                                // sigma()[0], corrected for the angle it turned
   [[nodiscard]] const T* vectors() const noexcept { return Vt_; }  // rows, padded(cols) apart
   [[nodiscard]] double norm_squared() const noexcept { return norm_squared_; }
   [[nodiscard]] double error_estimate() const noexcept { return error_estimate_; }
@@ -68,7 +72,7 @@ class SubspaceSearch {
   [[nodiscard]] double amplification() const noexcept { return 1 / std::sqrt(ritz_.weakest); }  // of rounding in B
   [[nodiscard]] double probe_largest() const noexcept { return probed_ > 0 ? ritz_.probe[0] : 0.0; }
   [[nodiscard]] std::int64_t fresh() const noexcept { return probed_; }  // columns behind the probe; 0: no probe
-  [[nodiscard]] double left_out() const noexcept { return left_out_; }  // largest value found but not in sigma()
+  [[nodiscard]] double left_out() const noexcept { return left_out_; }   // largest value found but not in sigma()
   [[nodiscard]] const PassBuffers<T>& buffers() const noexcept { return buffers_; }
 
  private:
@@ -111,12 +115,12 @@ class SubspaceSearch {
 
   PassBuffers<T> buffers_;
   Ritz ritz_;
-  T* Vt_ = nullptr;     // k x padded(cols): columns of this pass, then the vectors found
-  T* Zt_ = nullptr;     // k x padded(cols)
-  T* spare_ = nullptr;  // k x padded(cols)
-  std::int64_t booked_ = 0;  // columns there is memory for
-  std::int64_t k_ = 0;       // columns of this pass, fewer when narrow
-  std::int64_t kept_ = 0;    // leading rows of Vt that come from an earlier pass or step
+  T* Vt_ = nullptr;           // k x padded(cols): columns of this pass, then the vectors found
+  T* Zt_ = nullptr;           // k x padded(cols)
+  T* spare_ = nullptr;        // k x padded(cols)
+  std::int64_t booked_ = 0;   // columns there is memory for
+  std::int64_t k_ = 0;        // columns of this pass, fewer when narrow
+  std::int64_t kept_ = 0;     // leading rows of Vt that come from an earlier pass or step
   std::int64_t kept_in_ = 0;  // kept_ as the last pass began
   std::int64_t fresh_ = 0;
   std::int64_t probed_ = 0;  // fresh columns of the last wide pass

@@ -74,7 +74,6 @@ void SubspaceSearch<T>::deflate_fresh_columns() {
   std::copy(spare_, spare_ + fresh_ * ld, fresh);
 }
 
-
 // Vt[0 … count) = the leading right vectors, orthonormalised in order: a vector of a small sigma is cleaned of what
 // rounding left in it of larger ones, whose weight in G it would otherwise inherit.
 template <class T>
@@ -107,7 +106,6 @@ void SubspaceSearch<T>::grow() {
   passes_at_width_ = 0;
 }
 
-
 // The next passes carry the first `count` vectors alone, 4 m n count flops instead of 4 m n k. The others wait in the
 // state; what lies beyond them is described by `beyond` and by the probe as they are now.
 template <class T>
@@ -138,7 +136,8 @@ void SubspaceSearch<T>::copy_to_state(std::int64_t count) {
   }
 }
 
-// A width that was grown for a few heavy steps is given back by halves, and a little more when hardly anything is clipped.
+// A width that was grown for a few heavy steps is given back by halves, and a little more when hardly anything is
+// clipped.
 template <class T>
 void SubspaceSearch<T>::adapt_width() {
   const std::int64_t narrower = booked_ > kFirstColumns ? std::max(kFirstColumns, even(booked_ / 2)) : kCalmColumns;

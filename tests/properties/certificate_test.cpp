@@ -134,7 +134,7 @@ TEST(Certificate, HoldsOnSmallMatrices) {
 TEST(Certificate, HoldsOverANoiseBulk) {
   Dice dice(202);
   Tally tally;
-  for (int i = 0; i < repeats(4000, 100); ++i) {
+  for (int i = 0; i < repeats(4200, 100); ++i) {
     const Index cols = dice.pick(90, 130);
     MatrixXd G = gaussian(110, cols, dice.random) / (std::sqrt(110.0) + std::sqrt(static_cast<double>(cols)));
     for (Index spike = dice.pick(0, 3); spike > 0; --spike)

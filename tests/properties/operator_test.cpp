@@ -61,7 +61,8 @@ TEST_P(Operator, IsIdempotent) {
   for (const ScalarType type : {ScalarType::float32, ScalarType::float64}) {
     for (const Spectrum& spectrum : all_spectra()) {
       const std::string name = spectrum.name;
-      if (GetParam() == Method::sketched && (name.starts_with("slow") || name.starts_with("flat") || name == "spiked")) {
+      if (GetParam() == Method::sketched &&
+          (name.starts_with("slow") || name.starts_with("flat") || name == "spiked")) {
         continue;
       }
       SCOPED_TRACE(std::string(to_string(type)) + ", " + name);

@@ -34,8 +34,7 @@ Tensor mixed(Tensor x) {
 Tensor stream_keys(const BatchStream& stream, const at::Device& device) {
   std::vector<std::int64_t> keys;
   for (const std::int64_t id : stream.matrix_ids) {
-    keys.push_back(
-        signed_bits(mixed_bits(stream.seed + kGolden * mixed_bits(static_cast<std::uint64_t>(id) + 1))));
+    keys.push_back(signed_bits(mixed_bits(stream.seed + kGolden * mixed_bits(static_cast<std::uint64_t>(id) + 1))));
   }
   return whole_numbers(keys, device);
 }

@@ -69,8 +69,7 @@ at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double max_s
                           bool error_if_nonfinite) {
   SpectralClipperOptions constant = constant_options(max_sigma, options.clip, options.backend);
   constant.error_if_nonfinite = error_if_nonfinite;
-  const auto first =
-      std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
+  const auto first = std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
   if (first == gradients.end()) return at::zeros({});
   const auto result = at::TensorOptions().dtype(promoted_type(gradients)).device(first->device());
   const Given given = distinct(gradients);
@@ -100,8 +99,9 @@ at::Tensor clip_singular_values_(const at::Tensor& G, double tau, const ClipOpti
   Rule every;  // spectral whatever the shape: (1, n) is a matrix here
   every.batch_axes = static_cast<int>(G.dim()) - 2;
   constant.rules.push_back(every);
-  SPECTRALCLIP_REQUIRE(!options.rank || *options.rank <= std::min(G.size(-2), G.size(-1)), "rank = ",
-                       options.rank.value_or(0), " is above min(m, n) of a ", G.size(-2), " x ", G.size(-1), " matrix");
+  SPECTRALCLIP_REQUIRE(!options.rank || *options.rank <= std::min(G.size(-2), G.size(-1)),
+                       "rank = ", options.rank.value_or(0), " is above min(m, n) of a ", G.size(-2), " x ", G.size(-1),
+                       " matrix");
   if (G.numel() == 0) return at::empty({0, kReportFields}, G.options().dtype(at::kDouble));
   const std::vector<at::Tensor> one = {G};
   SpectralClipper clipper(one, constant);

@@ -12,10 +12,9 @@
 namespace spectralclip::torch {
 
 bool DeviceEngine::fits(const std::vector<DeviceMatrix>& matrices) const {
-  return std::equal(matrices.begin(), matrices.end(), pattern_.begin(), pattern_.end(),
-                    [](const DeviceMatrix& a, const DeviceMatrix& b) {
-                      return a.layer == b.layer && same_kind(a.matrix, b.matrix);
-                    });
+  return std::equal(
+      matrices.begin(), matrices.end(), pattern_.begin(), pattern_.end(),
+      [](const DeviceMatrix& a, const DeviceMatrix& b) { return a.layer == b.layer && same_kind(a.matrix, b.matrix); });
 }
 
 bool DeviceEngine::batch_together(const DeviceMatrix& a, const DeviceMatrix& b) const {
@@ -76,8 +75,8 @@ std::vector<at::Tensor> DeviceEngine::step(const std::vector<DeviceMatrix>& matr
 at::Tensor DeviceEngine::report_values() const {
   const at::Device device = batches_.front().device();
   at::Tensor all =
-      at::full({static_cast<std::int64_t>(set_.layers.size()), kReportFields},
-               std::numeric_limits<double>::quiet_NaN(), at::TensorOptions().dtype(at::kDouble).device(device));
+      at::full({static_cast<std::int64_t>(set_.layers.size()), kReportFields}, std::numeric_limits<double>::quiet_NaN(),
+               at::TensorOptions().dtype(at::kDouble).device(device));
   for (const DeviceBatch& batch : batches_) {
     all.index_copy_(0, batch.places().to(device), batch.values().to(device));
   }

@@ -22,8 +22,7 @@ auto translated(Work&& work) {
 }
 
 at::Tensor clip_inplace(const at::Tensor& G, double tau, const SettingTexts& settings, std::string_view backend) {
-  return translated(
-      [&] { return clip_singular_values_(G, tau, clip_options(settings), parse_backend(backend)); });
+  return translated([&] { return clip_singular_values_(G, tau, clip_options(settings), parse_backend(backend)); });
 }
 
 std::tuple<at::Tensor, at::Tensor> clip_copy(const at::Tensor& G, double tau, const SettingTexts& settings,
@@ -88,9 +87,8 @@ TORCH_LIBRARY(spectralclip, m) {
       .def("steps", [](const ops::Self& self) { return self->steps(); })
       .def("handle", [](const ops::Self& self) { return self->handle(); })
       .def("serialize", [](const ops::Self& self) { return self->serialize(); })
-      .def("deserialize", [](const ops::Self& self, const at::Tensor& bytes) {
-        ops::translated([&] { self->deserialize(bytes); });
-      });
+      .def("deserialize",
+           [](const ops::Self& self, const at::Tensor& bytes) { ops::translated([&] { self->deserialize(bytes); }); });
 
   m.def("clip_singular_values(Tensor G, float tau, str[] settings, str backend) -> (Tensor, Tensor)");
   m.def("clip_singular_values_(Tensor(a!) G, float tau, str[] settings, str backend) -> Tensor");

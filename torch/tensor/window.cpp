@@ -78,8 +78,8 @@ std::vector<at::Tensor> matrices_of(const at::Tensor& tensor, const Window& wind
   std::vector<at::Tensor> matrices;
   const std::int64_t apart = window.rows * window.row_stride;
   for (std::int64_t i = 0; i < window.count; ++i) {
-    matrices.push_back(tensor.as_strided({window.rows, window.cols}, {window.row_stride, 1},
-                                         tensor.storage_offset() + i * apart));
+    matrices.push_back(
+        tensor.as_strided({window.rows, window.cols}, {window.row_stride, 1}, tensor.storage_offset() + i * apart));
   }
   return matrices;
 }

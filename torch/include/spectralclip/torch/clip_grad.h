@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where clip_grad_norm_ stood: the same call, with singular values clamped at a constant instead of one norm. Stateless.
+// Where clip_grad_norm_ stood: the same call, with singular values clamped at a constant instead of one norm.
+// Stateless.
 #pragma once
 
 #include <ATen/core/Tensor.h>

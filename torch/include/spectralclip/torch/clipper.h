@@ -59,7 +59,8 @@ class SpectralClipper {
 
   // What the latest step did, per layer. Waits for the device where the gradients live on one.
   [[nodiscard]] StepReport report() const;
-  // The same as numbers (layers x kReportFields, float64), left where they are; rows of layers without a gradient are NaN.
+  // The same as numbers (layers x kReportFields, float64), left where they are; rows of layers without a gradient are
+  // NaN.
   [[nodiscard]] at::Tensor report_values() const;
 
   [[nodiscard]] std::size_t parameter_count() const noexcept;
@@ -68,7 +69,8 @@ class SpectralClipper {
   void add_parameters(const NamedTensors& parameters);
   void add_parameters(const NamedTensors& parameters, const std::vector<Parameter>& described);
 
-  // One state for all backends: Clipper's versioned, checksummed bytes. Loading throws StateFileError naming what differs.
+  // One state for all backends: Clipper's versioned, checksummed bytes. Loading throws StateFileError naming what
+  // differs.
   [[nodiscard]] std::vector<std::uint8_t> serialize() const;
   void deserialize(std::span<const std::uint8_t> bytes);
   void save(const std::string& path) const;  // atomic
