@@ -32,7 +32,7 @@ void over_runs(const MatrixView<T>& G, std::int64_t first, std::int64_t rows, co
 // run(float* piece, n) over a 16-bit run; written back when kWrite.
 template <bool kWrite, class Half, class Run>
 void over_pieces(Half* x, std::int64_t n, const Run& run) {
-  std::array<float, kPiece> piece;
+  std::array<float, kPiece> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before it is read
   for (std::int64_t i = 0; i < n; i += kPiece) {
     const std::int64_t count = std::min(kPiece, n - i);
     kernels::convert(x + i, piece.data(), count);

@@ -19,6 +19,7 @@ namespace {
 
 std::vector<std::int64_t> entries_of(const std::vector<LayerReport>& reports) {
   std::vector<std::int64_t> entries;
+  entries.reserve(reports.size());
   for (const LayerReport& report : reports) entries.push_back(report.rows * report.cols);
   return entries;
 }

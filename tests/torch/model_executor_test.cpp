@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work handed to torch's threads: every task once, on as many threads as torch was told to use, on one inside a parallel
+// region, and an exception comes back to the caller.
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "tensor/executor.h"
+
+namespace spectralclip::torch {
+namespace {
+
+class TorchThreads : public ::testing::Test {
+ protected:
+  void TearDown() override { at::set_num_threads(before_); }
+  int before_ = at::get_num_threads();
+};
+
+TEST_F(TorchThreads, TasksRunOnAsManyThreadsAsTorchUses) {
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    TorchExecutor executor;
+    ASSERT_EQ(executor.concurrency(), threads);
+    std::mutex mutex;
+    std::set<std::thread::id> seen;
+    std::vector<int> times(64);
+    auto task = [&](std::int64_t i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // long enough for every thread to take one
+      const std::lock_guard lock(mutex);
+      seen.insert(std::this_thread::get_id());
+      ++times[static_cast<std::size_t>(i)];
+    };
+    executor.run(64, task);
+    EXPECT_EQ(static_cast<int>(seen.size()), threads);
+    EXPECT_EQ(times, std::vector<int>(64, 1));
+  }
+}
+
+TEST_F(TorchThreads, OneThreadInsideAParallelRegion) {
+  at::set_num_threads(2);
+  std::atomic<int> largest{0};
+  at::parallel_for(0, 2, 1, [&](std::int64_t, std::int64_t) {
+    const int now = at::in_parallel_region() ? TorchExecutor().concurrency() : 1;
+    largest = std::max(largest.load(), now);
+  });
+  EXPECT_EQ(largest, 1);
+}
+
+TEST_F(TorchThreads, AnExceptionReachesTheCaller) {
+  at::set_num_threads(2);
+  TorchExecutor executor;
+  auto task = [](std::int64_t i) {
+    if (i == 5) throw std::runtime_error("task five");
+  };
+  EXPECT_THROW(executor.run(16, task), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace spectralclip::torch
