@@ -109,6 +109,7 @@ struct Clipper::Impl {
   }
 };
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the interface leaves it open to keep them
 Clipper::Clipper(std::vector<Parameter> parameters, ClipperOptions options)
     : impl_(std::make_unique<Impl>(parameters, options)) {}
 Clipper::~Clipper() = default;
