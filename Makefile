@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test test-dev test-torch test-device test-python test-wheel test-sanitizers test-asan test-tsan fuzz \
+.PHONY: help setup core build demo test test-dev test-torch test-device test-python test-wheel test-sanitizers test-asan test-tsan fuzz \
         bench lint lint-python format wheel clean install layers fuzz-with
 
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -39,11 +39,16 @@ help:  ## this list
 setup:  ## install what is missing (apt, .venv); does nothing the second time
 	@tools/bootstrap.sh build test torch
 
-build:  ## the library, examples and benchmarks, optimised, in build/release
+core:  ## the library without torch, its examples and benchmarks, optimised, in build/release
 	@tools/bootstrap.sh build
 	$(call configure_and_build,release)
 
-demo: build  ## norm clipping beside spectral clipping, in the terminal
+build: core setup  ## core, the adapter for LibTorch in build/torch, and `import spectralclip` in .venv
+	$(call configure_and_build,torch)
+	@echo "$(CURDIR)/python" >"$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/spectralclip-checkout.pth"
+	@.venv/bin/python -c 'import spectralclip; print("build: import spectralclip", spectralclip.__version__)'
+
+demo: core  ## norm clipping beside spectral clipping, in the terminal
 	@build/release/examples/example_demo
 
 test: setup layers test-dev test-sanitizers fuzz test-torch test-python  ## all tests: C++, sanitizers, fuzzing, LibTorch, Python
@@ -75,7 +80,7 @@ test-device: setup  ## the conformance list by ATen operators alone
 	$(call configure_and_build,torch)
 	@ctest --test-dir build/torch -L device --output-on-failure
 
-test-wheel: setup  ## pip install . into a folder of its own, and a clip with it
+test-wheel: wheel  ## the wheel in a new virtual environment, and a clip with it
 	@tools/test_wheel.sh
 
 wheel: setup  ## a wheel for the torch in .venv, in dist/
@@ -97,11 +102,9 @@ fuzz-with:
 	$(call configure_and_build,fuzz,-DCMAKE_CXX_COMPILER=$(CLANGXX) -DCMAKE_C_COMPILER=$(subst clang++,clang,$(CLANGXX)))
 	@mkdir -p build/fuzz/fuzz && tools/run_fuzzers.sh build/fuzz/fuzz $(FUZZ_SECONDS)
 
-bench: build setup  ## the benchmarks of the README's tables, core and torch; wants an idle machine
+bench: build  ## the benchmarks of the README's tables, core and torch; wants an idle machine
 	@build/release/bench/bench_clip
-	$(call configure_and_build,torch)
-	@SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" PYTHONPATH="$(CURDIR)/python" \
-	  .venv/bin/python bench/compare.py
+	@.venv/bin/python bench/compare.py
 
 lint: layers lint-python  ## clang-format, clang-tidy, folder order, ruff, mypy, shellcheck if present
 	@tools/bootstrap.sh build test lint
@@ -123,7 +126,7 @@ format:  ## clang-format and ruff, in place
 	@clang-format-14 -i $(SOURCES)
 	@.venv/bin/ruff check --quiet --fix --exit-zero && .venv/bin/ruff format --quiet
 
-install: build  ## into PREFIX (/usr/local)
+install: core  ## into PREFIX (/usr/local)
 	@cmake --install build/release --prefix "$(PREFIX)"
 
 clean:  ## remove build/

@@ -19,7 +19,11 @@ def _built_for() -> str | None:
 
 def _path() -> pathlib.Path:
     chosen = os.environ.get("SPECTRALCLIP_LIBRARY")
-    return pathlib.Path(chosen) if chosen else pathlib.Path(__file__).with_name(_FILE)
+    if chosen:
+        return pathlib.Path(chosen)
+    here = pathlib.Path(__file__)
+    installed, built = here.with_name(_FILE), here.parents[2] / "build" / "torch" / "torch" / _FILE
+    return built if built.is_file() and not installed.is_file() else installed  # in a checkout: what `make build` made
 
 
 def load() -> None:
@@ -27,7 +31,8 @@ def load() -> None:
     if not path.is_file():
         raise ImportError(
             f"spectralclip: the compiled operators are missing ({path}). Install the package with "
-            "`pip install .`, or point SPECTRALCLIP_LIBRARY at a built libspectralclip_ops.so."
+            "`pip install .`, run `make build` in a checkout, or point SPECTRALCLIP_LIBRARY at a built "
+            "libspectralclip_ops.so."
         )
     try:
         torch.ops.load_library(str(path))

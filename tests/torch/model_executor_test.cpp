@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work handed to torch's threads: every task once, on as many threads as torch was told to use, on one inside a parallel
-// region, and an exception comes back to the caller.
+// Work handed to torch's threads: every task once, on as many threads as torch was told to use, on one inside a
+// parallel region, and an exception comes back to the caller.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
