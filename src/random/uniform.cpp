@@ -49,7 +49,7 @@ T to_uniform(std::uint32_t bits) noexcept {
 template <class T>
 void fill(const RandomStream& stream, std::uint32_t column, T* out, std::int64_t n) noexcept {
   const std::uint64_t key = mix(stream.seed + 0x9E3779B97F4A7C15U * mix(stream.matrix_id + 1));
-  Batch b;
+  Batch b;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below, in the inner loop
   for (std::int64_t start = 0; start < n; start += 4 * kBatch) {
     for (int i = 0; i < kBatch; ++i) {  // counter: position (block of 64), column and pass, step
       b.word[0][i] = static_cast<std::uint32_t>(start / 4 + i);

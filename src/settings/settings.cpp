@@ -88,7 +88,7 @@ requires std::is_enum_v<Enum> std::string text_of(Enum field) {
 }
 template <class Number>
 requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>) std::string text_of(Number field) {
-  std::array<char, 32> buffer;
+  std::array<char, 32> buffer{};
   const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), field);
   return {buffer.data(), end};
 }
