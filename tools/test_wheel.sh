@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 shopt -s nullglob
 wheels=(dist/spectralclip-*.whl)
 [[ ${#wheels[@]} -gt 0 ]] || { echo "test-wheel: no wheel in dist/; make wheel" >&2; exit 1; }
+# shellcheck disable=SC2012  # names of wheels hold no odd characters
 wheel="$(ls -t "${wheels[@]}" | head -n 1)"
 
 venv=build/wheel-venv
