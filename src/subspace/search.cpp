@@ -60,7 +60,6 @@ double SubspaceSearch<T>::captured_energy() const noexcept {
 
 template <class T>
 bool SubspaceSearch<T>::read_matrix() {
-  kept_in_ = kept_;
   norm_squared_ = run_pass<T>(G_, Vt_, Zt_, ritz_.S, buffers_, executor_);
   ++passes_;
   ++passes_at_width_;
@@ -128,11 +127,10 @@ SearchOutcome SubspaceSearch<T>::run() {
       continue;
     }
     if (next == Next::done) sigma_max_ = ritz_.sigma[0] * (1 + sigma_correction());
-    const double beyond = next_sigma();
     const std::int64_t wanted = next == Next::done ? std::max(capacity(), above_) : capacity();
     take_vectors(std::min(wanted, ritz_.independent));
     if (next == Next::done) break;
-    if (next == Next::sharpen && !narrow_) narrow(worth_sharpening(), beyond);
+    if (next == Next::sharpen && !narrow_) narrow(worth_sharpening());
   }
   limit_to_rank();
   return outcome_;
@@ -147,7 +145,7 @@ void SubspaceSearch<T>::limit_to_rank() noexcept {
 
 template <class T>
 bool SubspaceSearch<T>::look_again(std::int64_t count) {
-  if (!narrow_ && may_narrow()) narrow(count, next_sigma());
+  if (!narrow_ && may_narrow()) narrow(count);
   fill_fresh_columns();
   deflate_fresh_columns();
   if (!read_matrix()) return false;

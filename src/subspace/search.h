@@ -101,7 +101,7 @@ class SubspaceSearch {
   void take_vectors(std::int64_t count);
   void rescale_products();
   void grow();
-  void narrow(std::int64_t count, double beyond);
+  void narrow(std::int64_t count);
   void store(std::int64_t count);
   void copy_to_state(std::int64_t count);
   void adapt_width();
@@ -115,13 +115,12 @@ class SubspaceSearch {
 
   PassBuffers<T> buffers_;
   Ritz ritz_;
-  T* Vt_ = nullptr;           // k x padded(cols): columns of this pass, then the vectors found
-  T* Zt_ = nullptr;           // k x padded(cols)
-  T* spare_ = nullptr;        // k x padded(cols)
-  std::int64_t booked_ = 0;   // columns there is memory for
-  std::int64_t k_ = 0;        // columns of this pass, fewer when narrow
-  std::int64_t kept_ = 0;     // leading rows of Vt that come from an earlier pass or step
-  std::int64_t kept_in_ = 0;  // kept_ as the last pass began
+  T* Vt_ = nullptr;          // k x padded(cols): columns of this pass, then the vectors found
+  T* Zt_ = nullptr;          // k x padded(cols)
+  T* spare_ = nullptr;       // k x padded(cols)
+  std::int64_t booked_ = 0;  // columns there is memory for
+  std::int64_t k_ = 0;       // columns of this pass, fewer when narrow
+  std::int64_t kept_ = 0;    // leading rows of Vt that come from an earlier pass or step
   std::int64_t fresh_ = 0;
   std::int64_t probed_ = 0;  // fresh columns of the last wide pass
   std::int64_t above_ = 0;

@@ -107,12 +107,12 @@ void SubspaceSearch<T>::grow() {
 }
 
 // The next passes carry the first `count` vectors alone, 4 m n count flops instead of 4 m n k. The others wait in the
-// state; what lies beyond them is described by `beyond` and by the probe as they are now.
+// state; what lies beyond them is described by next_sigma() and by the probe as they are now.
 template <class T>
-void SubspaceSearch<T>::narrow(std::int64_t count, double beyond) {
+void SubspaceSearch<T>::narrow(std::int64_t count) {
   store(kept_);
+  beyond_ = next_sigma();
   narrow_ = true;
-  beyond_ = beyond;
   k_ = even(count);
   left_out_ = k_ < ritz_.k ? ritz_.sigma[k_] : 0.0;
   ritz_.k = k_;

@@ -77,7 +77,7 @@ bool SubspaceSearch<T>::probe_fires() const noexcept {
 template <class T>
 bool SubspaceSearch<T>::may_narrow() const noexcept {
   if (narrow_) return true;
-  return !cold_ && !sketched() && above_ > 0 && even(worth_sharpening()) < k_ && !complete() && !probe_fires();
+  return !cold_ && above_ > 0 && even(worth_sharpening()) < k_ && !complete() && !probe_fires();
 }
 
 // The vectors that are carried anyway, and all that are not far below level: a pass without them would not tell them
@@ -95,10 +95,10 @@ std::int64_t SubspaceSearch<T>::worth_sharpening() const noexcept {
 // at most (sine rho)^2, which is what all of the angle would be worth.
 template <class T>
 double SubspaceSearch<T>::sigma_correction() {
-  if (sketched() || complete() || kept_in_ == 0 || ritz_.sigma[0] <= 0) return 0;
+  if (sketched() || complete() || kept_ == 0 || ritz_.sigma[0] <= 0) return 0;
   if (!turn_known_) {
-    kernels::cross_gram_rows(Vt_, kept_in_, Zt_, k_, G_.cols, padded(G_.cols), ritz_.P);
-    turn_ = leading_turn(ritz_, kept_in_);
+    kernels::cross_gram_rows(Vt_, kept_, Zt_, k_, G_.cols, padded(G_.cols), ritz_.P);
+    turn_ = leading_turn(ritz_, kept_);
     turn_known_ = true;
   }
   const double rho = std::min(next_sigma() / ritz_.sigma[0], 1.0);

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -46,10 +47,9 @@ TEST_F(TorchThreads, TasksRunOnAsManyThreadsAsTorchUses) {
 TEST_F(TorchThreads, OneThreadInsideAParallelRegion) {
   at::set_num_threads(2);
   std::atomic<int> largest{0};
-  at::parallel_for(0, 2, 1, [&](std::int64_t, std::int64_t) {
-    const int now = at::in_parallel_region() ? TorchExecutor().concurrency() : 1;
-    largest = std::max(largest.load(), now);
-  });
+  TorchExecutor executor;
+  auto task = [&](std::int64_t) { largest = std::max(largest.load(), TorchExecutor().concurrency()); };
+  executor.run(8, task);
   EXPECT_EQ(largest, 1);
 }
 
