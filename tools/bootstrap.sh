@@ -4,9 +4,9 @@
 # file), so the second run finds nothing to do. System packages come from apt, with sudo only when not root; Python parts
 # go into .venv. Does not upgrade, remove or configure anything.
 #
-#   tools/bootstrap.sh [build] [test] [torch] [fuzz] [lint] [lint-python]      default: build test
+#   tools/bootstrap.sh [build] [test] [torch] [lab] [browser] [fuzz] [lint] [lint-python]      default: build test
 #
-# build, test and torch are required; fuzz and the lints are best effort, because only their own targets miss them.
+# build, test, torch and lab are required; browser, fuzz and the lints are best effort: only their own targets miss them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -48,13 +48,21 @@ look_for() {
       need_header Eigen/Core libeigen3-dev
       need_header hwy/highway.h libhwy-dev
       need_command ccache ccache
-      need_header benchmark/benchmark.h libbenchmark-dev
       ;;
     test)
       need_header gtest/gtest.h libgtest-dev
       need_command valgrind valgrind
       ;;
     torch) wants_python=yes ;;
+    lab)
+      need_header CLI/CLI.hpp libcli11-dev
+      need_header toml++/toml.h libtomlplusplus-dev
+      need_header nlohmann/json.hpp nlohmann-json3-dev
+      need_header fmt/format.h libfmt-dev
+      need_header dlib/global_optimization.h libdlib-dev
+      wants_python=yes # LibTorch, plotly.js
+      ;;
+    browser) need_command chromium chromium ;;
     fuzz) tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev) ;;
     lint)
       need_command clang-format-14 clang-format-14
@@ -65,7 +73,7 @@ look_for() {
       wants_python=yes
       wants_linters=yes
       ;;
-    *) die "unknown group '$1' (build, test, torch, fuzz, lint, lint-python)" ;;
+    *) die "unknown group '$1' (build, test, torch, lab, browser, fuzz, lint, lint-python)" ;;
   esac
 }
 
@@ -104,7 +112,7 @@ provide() {
   say "missing for '$1': ${missing[*]}"
   if ! apt_install "${missing[@]}"; then
     case "$1" in
-      build | test) die "could not install: ${missing[*]}" ;;
+      build | test | lab) die "could not install: ${missing[*]}" ;;
       *) say "going on without '$1'" ;;
     esac
   fi
