@@ -307,6 +307,10 @@ def test_sparse_gradients_are_skipped_and_say_so(backend):
     assert report.clipped == ["1.weight", "1.bias"]
     expected = math.sqrt(sum(float(g.double().norm()) ** 2 for g in dense))
     assert float(report.total_norm) == pytest.approx(expected, rel=8 * EPS[torch.float32])
+    # A dense gradient later is clipped, and the rule that does it is named again.
+    model[0].weight.grad = before.to_dense()
+    layer = clipper.step().layers[0]
+    assert layer.rule != "sparse gradient: skipped" and layer.clipped > 0 and layer.steps == 1
 
 
 @BACKENDS

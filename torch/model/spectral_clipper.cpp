@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "clipper/internals.h"
 #include "model/device_engine.h"
@@ -47,7 +49,8 @@ struct SpectralClipper::Impl {
   LayerSet& set;
   DeviceEngine engine;
   TorchExecutor executor;
-  std::vector<std::size_t> first_layer;  // of each parameter, and the end behind the last
+  std::vector<std::size_t> first_layer;                // of each parameter, and the end behind the last
+  std::map<std::size_t, std::string> rules_of_sparse;  // layer -> its rule, while kSparseRule stands in the report
   // Of the latest step; kept so that a step allocates nothing once it has run.
   std::vector<Gradient> windows;
   std::vector<std::pair<std::size_t, at::Tensor>> copies;  // parameter, its working copy
@@ -89,10 +92,19 @@ struct SpectralClipper::Impl {
     if (!gradient.defined() || gradient.numel() == 0) return false;
     if (gradient.layout() == at::kStrided) {
       require_usable(p, gradient);
+      if (!rules_of_sparse.empty()) restore_rules(p);
       return true;
     }
-    for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) set.reports[i].rule = kSparseRule;
+    for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) {
+      rules_of_sparse.try_emplace(i, set.reports[i].rule);
+      set.reports[i].rule = kSparseRule;
+    }
     return false;
+  }
+  void restore_rules(std::size_t p) {
+    for (std::size_t i = first_layer[p]; i < first_layer[p + 1]; ++i) {
+      if (auto rule = rules_of_sparse.extract(i)) set.reports[i].rule = std::move(rule.mapped());
+    }
   }
 
   struct Windowed {

@@ -31,6 +31,8 @@ enum class Backend : std::uint8_t {
 [[nodiscard]] const char* to_string(Backend backend) noexcept;
 [[nodiscard]] Backend parse_backend(std::string_view name);  // throws InvalidArgument listing the names
 
+// on_nonfinite = leave_all: where some gradients lie on the CPU and others on a device, either side decides for itself,
+// because deciding for both would wait for the device. error_if_nonfinite does wait.
 struct SpectralClipperOptions : ClipperOptions {
   Backend backend = Backend::automatic;
   bool error_if_nonfinite = false;  // throw before anything is touched when a gradient is not finite
