@@ -22,11 +22,12 @@ FIXED_LAYOUT := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard -- '*.h' '*.c' '*.cpp' 2>/dev/null \
             || find include src tests bench examples -name '*.h' -o -name '*.c' -o -name '*.cpp')
 
-# configure_and_build <preset> <extra configure arguments>: configures quietly unless something changed for the worse.
+# configure_and_build <preset> <extra configure arguments> <target>: configures quietly unless something changed for the
+# worse; builds everything without a target.
 define configure_and_build
 	@mkdir -p build/$(1)
 	@cmake --preset $(1) $(2) >build/$(1)/configure.log 2>&1 || { cat build/$(1)/configure.log; exit 1; }
-	@$(FIXED_LAYOUT) cmake --build --preset $(1) --parallel $(JOBS)
+	@$(FIXED_LAYOUT) cmake --build --preset $(1) --parallel $(JOBS) $(if $(3),--target $(3))
 endef
 define run_ctest
 	@$(FIXED_LAYOUT) ctest --preset $(1) --parallel $(JOBS) --output-log build/$(1)/ctest.log
@@ -37,7 +38,7 @@ help:  ## this list
 	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup:  ## install what is missing (apt, .venv); does nothing the second time
-	@tools/bootstrap.sh build test torch
+	@tools/bootstrap.sh build test torch lab browser
 
 core:  ## the library without torch, its examples and benchmarks, optimised, in build/release
 	@tools/bootstrap.sh build
@@ -48,8 +49,9 @@ build: core setup  ## core, the adapter for LibTorch in build/torch, and `import
 	@echo "$(CURDIR)/python" >"$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/spectralclip-checkout.pth"
 	@.venv/bin/python -c 'import spectralclip; print("build: import spectralclip", spectralclip.__version__)'
 
-demo: core  ## norm clipping beside spectral clipping, in the terminal
-	@build/release/examples/example_demo
+demo: setup  ## the paper's MLP under heavy-tailed noise, in short form: a table here, a report in runs/demo/report.html
+	$(call configure_and_build,torch,,spectralclip_cli)
+	@tools/demo.sh
 
 test: setup layers test-dev test-sanitizers fuzz test-torch test-python  ## all tests: C++, sanitizers, fuzzing, LibTorch, Python
 	@for preset in dev asan tsan torch; do \

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the folder order of src/ and torch/: a folder includes only itself and what stands before it.
+"""Holds the folder order of src/, torch/ and lab/: a folder includes only itself and what stands before it.
 
-The orders are the lists SPECTRALCLIP_FOLDERS in src/CMakeLists.txt and SPECTRALCLIP_TORCH_FOLDERS in
-torch/CMakeLists.txt; all of src/ stands before all of torch/. Headers directly in src/ stand before all folders.
+The orders are the lists SPECTRALCLIP_FOLDERS in src/CMakeLists.txt, SPECTRALCLIP_TORCH_FOLDERS in torch/CMakeLists.txt
+and SPECTRALCLIP_LAB_FOLDERS in lab/CMakeLists.txt; all of src/ stands before the other two, and lab/ sees of torch/ only
+its public headers. Headers directly in src/ stand before all folders.
 Also held: SIMD headers (Highway, intrinsics) only in src/kernels; quoted includes carry their folder; public headers
 include no internal ones. Prints file:line for each offence and exits 1. `--self-test` proves that every rule bites.
 """
@@ -55,14 +56,14 @@ def offence_in_src(order, src, own, path, quoted, target):
     return None
 
 
-def offences_in_torch(root, order):
-    """Folders of torch/ see all of src/ and what stands before them in their own list."""
-    torch = root / "torch"
-    if not (torch / "CMakeLists.txt").is_file():
+def offences_above_src(root, order, tree, variable):
+    """Folders of torch/ and lab/ see all of src/ and what stands before them in their own list."""
+    top = root / tree
+    if not (top / "CMakeLists.txt").is_file():
         return []
-    own_order, offences = folder_order(root, "torch", "SPECTRALCLIP_TORCH_FOLDERS"), []
-    for path in source_files(torch):
-        own = path.relative_to(torch).parts[0]
+    own_order, offences = folder_order(root, tree, variable), []
+    for path in source_files(top):
+        own = path.relative_to(top).parts[0]
         for number, quoted, target in includes(path):
             first = target.partition("/")[0]
             place = f"{path.relative_to(root)}:{number}"
@@ -70,13 +71,13 @@ def offences_in_torch(root, order):
                 if SIMD.match(target) or (quoted and not target.startswith("spectralclip/")):
                     offences.append(f'{place}: "{target}": not for a public header')
             elif own not in own_order:
-                offences.append(f"{place}: folder {own} is not in SPECTRALCLIP_TORCH_FOLDERS")
+                offences.append(f"{place}: folder {own} is not in {variable}")
             elif SIMD.match(target):
                 offences.append(f'{place}: "{target}": SIMD headers belong in src/kernels only')
-            elif not quoted or first == "spectralclip" or first in order or target == "require.h":
-                continue
+            elif not quoted or first in ("spectralclip", "embedded") or first in order or target == "require.h":
+                continue  # embedded/: made by cmake/EmbedFiles.cmake
             elif first not in own_order:
-                offences.append(f'{place}: "{target}": no folder of src/ or torch/')
+                offences.append(f'{place}: "{target}": no folder of src/ or {tree}/')
             elif own_order.index(first) > own_order.index(own):
                 offences.append(f'{place}: "{target}": {own} stands before {first}')
     return offences
@@ -84,7 +85,8 @@ def offences_in_torch(root, order):
 
 def check(root):
     order, src, public = folder_order(root), root / "src", root / "include"
-    offences = offences_in_torch(root, order)
+    offences = offences_above_src(root, order, "torch", "SPECTRALCLIP_TORCH_FOLDERS")
+    offences += offences_above_src(root, order, "lab", "SPECTRALCLIP_LAB_FOLDERS")
     for path in source_files(src):
         parts = path.relative_to(src).parts
         own, where = (parts[0] if len(parts) > 1 else ""), path.relative_to(root)
@@ -131,6 +133,12 @@ def self_test():
         ("torch/tensor/a.cpp", "#include <immintrin.h>", True),
         ("torch/else/a.cpp", "#include <vector>", True),
         ("torch/include/spectralclip/torch/a.h", '#include "tensor/t.h"', True),
+        ("lab/engine/a.cpp", '#include "config/c.h"', False),
+        ("lab/engine/a.cpp", '#include "clip/a.h"', False),
+        ("lab/engine/a.cpp", '#include "embedded/presets.h"', False),
+        ("lab/engine/a.cpp", '#include "tensor/t.h"', True),
+        ("lab/config/a.cpp", '#include "engine/e.h"', True),
+        ("lab/else/a.cpp", "#include <vector>", True),
     ]
     for name, line, refused in cases:
         with tempfile.TemporaryDirectory() as scratch:
@@ -142,6 +150,8 @@ def self_test():
             (root / "src" / "require.h").write_text("")
             (root / "torch").mkdir(exist_ok=True)
             (root / "torch" / "CMakeLists.txt").write_text("set(SPECTRALCLIP_TORCH_FOLDERS\n  tensor\n  ops)\n")
+            (root / "lab").mkdir(exist_ok=True)
+            (root / "lab" / "CMakeLists.txt").write_text("set(SPECTRALCLIP_LAB_FOLDERS\n  config\n  engine)\n")
             path.write_text(f"// first line\n{line}\n")
             offences = check(root)
         expected = f"{name}:" if refused else None

@@ -66,6 +66,8 @@ class ByteReader {
     return {piece.begin(), piece.end()};
   }
 
+  void skip(std::size_t bytes, const char* field) { (void)take(bytes, field); }
+
   // A count of items of `item_bytes` each that the rest can hold: a forged one is refused before memory is asked for.
   [[nodiscard]] std::size_t count(std::size_t item_bytes, const char* field) {
     const auto value = integer<std::uint64_t>(field);

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_many.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "commands.h"
+#include "progress.h"
+#include "report/collect.h"
+#include "report/terminal_table.h"
+#include "require.h"
+#include "self_path.h"
+#include "studies/trace_csv.h"
+#include "sweep/jobs.h"
+
+namespace spectralclip::cli {
+namespace {
+
+int jobs_at_once(const std::vector<RunJob>& jobs, int wanted) {
+  if (wanted > 0) return wanted;
+  std::int64_t threads = 1;
+  for (const RunJob& job : jobs) threads = std::max(threads, job.resolved.config.threads);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency() / threads));
+}
+
+lab::Job job_of(const RunJob& run, const RunManyOptions& options) {
+  std::vector<std::string> command = {self_path(), "run", run.source, "--quiet"};
+  for (const std::string& assignment : options.assignments) command.insert(command.end(), {"--set", assignment});
+  command.insert(command.end(), {"--seed", std::to_string(run.resolved.config.seed), "--out", run.directory});
+  if (options.resume) command.emplace_back("--resume");
+  std::filesystem::create_directories(run.directory);
+  return {command, run.directory + "/log.txt"};
+}
+
+// Refused before anything starts: what the children would refuse one by one.
+void require_unused(const std::vector<RunJob>& jobs) {
+  for (const RunJob& job : jobs)
+    SPECTRALCLIP_REQUIRE(!std::filesystem::exists(job.directory + "/config.toml"), job.directory,
+                         " already holds a run; --resume goes on with all of them, --out takes another folder");
+}
+
+struct Counts {
+  std::int64_t done = 0, diverged = 0;
+  std::vector<std::string> failures;  // directory and the log's last line
+};
+
+void count(Counts& counts, const lab::JobEnd& end, const std::string& directory) {
+  ++counts.done;
+  if (end.exit_code == kDiverged) ++counts.diverged;
+  if (end.exit_code != kDone && end.exit_code != kDiverged && !end.interrupted)
+    counts.failures.push_back(directory + ": " + lab::last_line(directory + "/log.txt"));
+}
+
+void print_table(const std::string& root) {
+  const auto found = lab::report::collect({root}, {.series = false});
+  fmt::print("{}", lab::report::terminal_table(found.runs, {.colour = ::isatty(STDOUT_FILENO) == 1}));
+}
+
+// The published script's table, once all seeds are there.
+void write_csv_if_trace(const std::vector<RunJob>& jobs, const std::string& root) {
+  if (jobs.front().resolved.config.task != "trace-regression") return;
+  std::vector<std::string> directories;
+  for (const RunJob& job : jobs)
+    if (job.resolved.config.name == jobs.front().resolved.config.name) directories.push_back(job.directory);
+  fmt::print("wrote {}\n", lab::write_trace_csv(directories, root));
+}
+
+}  // namespace
+
+int run_many(const std::vector<RunJob>& jobs, const RunManyOptions& options) {
+  if (!options.resume) require_unused(jobs);
+  std::vector<lab::Job> commands;
+  for (const RunJob& job : jobs) commands.push_back(job_of(job, options));
+  Counts counts;
+  lab::JobsOutcome outcome{};
+  {
+    ProgressLine line(fmt::format("{} runs", jobs.size()), options.quiet);
+    const auto start = std::chrono::steady_clock::now();
+    const auto show = [&] {
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      line.show(counts.done, static_cast<std::int64_t>(jobs.size()), fmt::format("{} diverged", counts.diverged),
+                seconds);
+    };
+    outcome = lab::run_jobs(commands, {.max_parallel = jobs_at_once(jobs, options.jobs), .on_tick = show},
+                            [&](const lab::JobEnd& end) {
+                              count(counts, end, jobs[end.index].directory);
+                              show();
+                            });
+  }
+  if (outcome == lab::JobsOutcome::interrupted) {
+    fmt::print("stopped; `--resume` goes on: {}\n", options.root);
+    return kStopped;
+  }
+  print_table(options.root);
+  for (const std::string& failure : counts.failures) fmt::print(stderr, "failed: {}\n", failure);
+  if (!counts.failures.empty()) return 1;
+  write_csv_if_trace(jobs, options.root);
+  fmt::print("`spectralclip report {}` draws them.\n", options.root);
+  return counts.diverged > 0 ? kDiverged : kDone;
+}
+
+}  // namespace spectralclip::cli

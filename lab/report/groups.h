@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that differ in nothing but the seed form a group: one curve, one row of a table.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "report/run_data.h"
+
+namespace spectralclip::lab::report {
+
+// Over the finite ones of some numbers; NaN when there is none. `deviation`: sample deviation, 0 for one number.
+struct Statistic {
+  int count = 0;
+  double mean = kNothing, deviation = kNothing, low = kNothing, high = kNothing;
+};
+[[nodiscard]] Statistic statistic(std::span<const double> numbers);
+
+struct Group {
+  std::string label;  // unique among the groups of all tasks: the name, with what tells it from its namesakes
+  std::string task;
+  std::string main_result;
+  std::vector<const Run*> runs;
+  std::size_t style = 0;  // place among the groups of its task
+  int diverged = 0;
+  int unfinished = 0;    // neither finished nor diverged: their results count nowhere
+  Statistic main;        // of the main result over finished runs
+  Statistic validation;  // of val_loss
+  Statistic seconds;
+
+  [[nodiscard]] const std::map<std::string, std::string>& settings() const { return runs.front()->settings; }
+};
+
+// In order of first appearance. The runs are borrowed.
+[[nodiscard]] std::vector<Group> make_groups(const std::vector<Run>& runs);
+
+// Tasks in order of first appearance, and the groups of one.
+[[nodiscard]] std::vector<std::string> tasks_of(const std::vector<Group>& groups);
+[[nodiscard]] std::vector<const Group*> groups_of(const std::vector<Group>& groups, const std::string& task);
+
+// By mean main result, smallest first; groups without one last.
+[[nodiscard]] std::vector<const Group*> ranked(std::vector<const Group*> groups);
+
+// The smallest mean among groups of which no seed diverged, or among all when there is no such group.
+[[nodiscard]] const Group* best_of(const std::vector<const Group*>& groups);
+
+// Keys whose value is not the same in all groups (absent is a value), without those that cannot change a result.
+[[nodiscard]] std::vector<std::string> differing_settings(const std::vector<const Group*>& groups);
+// "kind, lr=0.01, …" of the keys below `prefix` ("optimizer."): the kind, then lr, then what is in `differing`.
+[[nodiscard]] std::string settings_line(const Group& group, const std::string& prefix,
+                                        const std::vector<std::string>& differing);
+
+[[nodiscard]] double result_of(const Run& run, const std::string& key);
+// "0.0123 ± 0.0004", "0.0123" for one run, "–" for none.
+[[nodiscard]] std::string spread(const Statistic& statistic);
+
+}  // namespace spectralclip::lab::report
