@@ -197,13 +197,15 @@ void validate(const SweepDefinition& definition) {
     throw InvalidArgument(fmt::format("sweep.trials = {}; allowed: 1 or more", definition.trials));
   if (definition.best_seeds < 0)
     throw InvalidArgument(fmt::format("sweep.best_seeds = {}; allowed: 0 or more", definition.best_seeds));
-  for (const Axis& axis : definition.space)
+  for (const Axis& axis : definition.space) {
     if (definition.set.contains(axis.key))
       throw InvalidArgument(fmt::format("sweep: {} is both set and searched", axis.key));
+  }
   if (definition.search != SearchKind::grid) return;
-  if (const std::int64_t size = grid_size(definition.space); definition.trials != size)
+  if (const std::int64_t size = grid_size(definition.space); definition.trials != size) {
     throw InvalidArgument(
         fmt::format("sweep.trials = {}, but the grid has {} points; leave trials out", definition.trials, size));
+  }
 }
 
 std::optional<std::string> first_difference(const SweepDefinition& before, const SweepDefinition& now) {
@@ -219,9 +221,10 @@ std::optional<std::string> first_difference(const SweepDefinition& before, const
     const bool has_old = static_cast<bool>(std::getline(old_text, old_line));
     const bool has_new = static_cast<bool>(std::getline(new_text, new_line));
     if (!has_old && !has_new) return std::nullopt;
-    if (old_line != new_line)
+    if (old_line != new_line) {
       return fmt::format("{}{} before, {} now", table.empty() ? "" : table + " ",
                          old_line.empty() ? "nothing" : old_line, new_line.empty() ? "nothing" : new_line);
+    }
     if (!old_line.empty() && old_line.front() == '[') table = old_line;
   }
 }

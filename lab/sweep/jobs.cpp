@@ -153,6 +153,7 @@ JobsOutcome run_jobs(const std::function<std::optional<Job>()>& next, const Jobs
     signals.wait(kTick);
     for (JobEnd& end : children.reap()) {
       end.interrupted = signals.interruptions() > 0;
+      more = true;
       on_done(end);
     }
     if (options.on_tick) options.on_tick();

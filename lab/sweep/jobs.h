@@ -34,9 +34,10 @@ struct JobsOptions {
   std::function<void()> on_tick = {};  // about once a second, for progress
 };
 
-// `next` is asked whenever a place is free, until it returns nothing. Both callbacks run on the calling thread; if one
-// throws, or a program cannot be started (InvalidArgument naming it), the running children are ended and waited for
-// before the exception leaves.
+// `next` is asked whenever a place is free; after it returned nothing it is asked once more after each end of a job,
+// and all is over when it then has nothing and no job is left. Both callbacks run on the calling thread; if one throws,
+// or a program cannot be started (InvalidArgument naming it), the running children are ended and waited for before the
+// exception leaves.
 [[nodiscard]] JobsOutcome run_jobs(const std::function<std::optional<Job>()>& next, const JobsOptions& options,
                                    const std::function<void(const JobEnd&)>& on_done);
 [[nodiscard]] JobsOutcome run_jobs(const std::vector<Job>& jobs, const JobsOptions& options,

@@ -101,13 +101,14 @@ SPECTRALCLIP_HIDDEN void cblas_dgemm(int order, int trans_a, int trans_b, int m,
   const Strides sa = strides(order, trans_a != kNoTrans, lda);
   const Strides sb = strides(order, trans_b != kNoTrans, ldb);
   const Strides sc = strides(order, false, ldc);
-  for (Index i = 0; i < m; ++i)
+  for (Index i = 0; i < m; ++i) {
     for (Index j = 0; j < n; ++j) {
       double sum = 0.0;
       for (Index l = 0; l < k; ++l) sum += a[i * sa.down + l * sa.across] * b[l * sb.down + j * sb.across];
       double& out = c[i * sc.down + j * sc.across];
       out = alpha * sum + (beta == 0.0 ? 0.0 : beta * out);  // beta = 0: what is there may be NaN
     }
+  }
 }
 
 // A is m x n; y has m entries, or n when A is transposed.
@@ -136,9 +137,10 @@ SPECTRALCLIP_HIDDEN void cblas_dtrsm(int order, int side, int uplo, int trans_a,
   const bool transposed = (trans_a != kNoTrans) == left;
   const Strides sa = strides(order, transposed, lda);
   const bool lower = (uplo == kLower) != transposed;
-  for (Index i = 0; i < (left ? n : m); ++i)
+  for (Index i = 0; i < (left ? n : m); ++i) {
     substitute(lower, diag == kUnit, left ? m : n, a, sa, b + i * (left ? sb.across : sb.down),
                left ? sb.down : sb.across);
+  }
 }
 
 SPECTRALCLIP_HIDDEN void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info) {
