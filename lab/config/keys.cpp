@@ -208,8 +208,12 @@ std::string set_assignment(Config& config, std::string_view assignment) {
 }
 
 void validate(const Config& config) {
-  spectralclip::validate(config.clip.options);
-  spectralclip::validate(config.clip.threshold);
+  try {
+    spectralclip::validate(config.clip.options);
+    spectralclip::validate(config.clip.threshold);
+  } catch (const InvalidArgument& error) {  // the core names its option, here it is a key
+    throw InvalidArgument(std::string("clip.") + error.what());
+  }
   if (config.task == "rates") {
     SPECTRALCLIP_REQUIRE(config.rates.first_steps < config.train.steps,
                          "rates.first_steps = ", config.rates.first_steps,

@@ -26,6 +26,22 @@ std::vector<NamedGrid> grids_of(const std::vector<Sweep>& sweeps) {
   return grids;
 }
 
+// The grids of the same metric, itself included: what thresholds and colours are common to.
+struct Peers {
+  std::vector<const Sweep*> sweeps;
+  std::vector<const Grid*> grids;
+};
+
+Peers peers_of(const NamedGrid& one, const std::vector<NamedGrid>& all) {
+  Peers peers;
+  for (const NamedGrid& other : all) {
+    if (other.sweep->metric != one.sweep->metric) continue;
+    peers.sweeps.push_back(other.sweep);
+    peers.grids.push_back(&other.grid);
+  }
+  return peers;
+}
+
 Json axis_json(const GridAxis& axis) {
   Json json = make_axis(axis.key, axis.log);
   json["values"] = numbers(axis.values);
@@ -74,7 +90,15 @@ std::string trained_text(const NamedGrid& one, const Threshold& threshold, bool 
                      threshold_text(threshold, one.sweep->metric));
 }
 
-void add_heat_map(ModelParts& parts, const NamedGrid& one, const Threshold& threshold, bool alone) {
+std::string colours_text(const ColourRange& colours, bool alone) {
+  std::string text = alone ? "" : " The colours mean the same in all grids of this metric.";
+  if (colours.is_cut)
+    text += fmt::format(" All above {:.3g}, twice the loss of predicting the mean, has the darkest one.", colours.high);
+  return text;
+}
+
+void add_heat_map(ModelParts& parts, const NamedGrid& one, const Threshold& threshold, const ColourRange& colours,
+                  bool alone) {
   const Grid& grid = one.grid;
   FigureText text;
   text.id = unused_id(parts.figures, "heatmap-" + id_of(one.sweep->name));
@@ -83,14 +107,16 @@ void add_heat_map(ModelParts& parts, const NamedGrid& one, const Threshold& thre
   text.title = fmt::format("{} over the grid: {}", one.sweep->metric, one.sweep->name);
   const std::string key_numbers = describe(*one.sweep) + trained_text(one, threshold, alone);
   text.caption = fmt::format(
-      "Colour: log10 of {}, brighter is better; grey with a cross: diverged or failed; empty: not "
-      "run; the star: the best.{} {}",
-      one.sweep->metric, grid.projected ? " Each cell has the best over the parameters not shown." : "", key_numbers);
+      "Colour: log10 of {}, brighter is better; grey with a cross: diverged or failed; empty: not run; the star: the "
+      "best.{}{} {}",
+      one.sweep->metric, colours_text(colours, alone),
+      grid.projected ? " Each cell has the best over the parameters not shown." : "", key_numbers);
   text.label = text.title + ". " + key_numbers;
   Json figure = make_figure(text, reproduce(*one.sweep));
   figure["x"] = axis_json(grid.x);
   figure["y"] = axis_json(grid.y);
   figure["metric"] = one.sweep->metric;
+  figure["colours"] = {number(colours.low), number(colours.high)};
   figure["value"] = matrix_json(grid, [&](std::size_t cell) { return number(grid.value[cell]); });
   figure["state"] = matrix_json(grid, [&](std::size_t cell) { return Json(name_of(grid.state[cell])); });
   parts.figures.push_back(std::move(figure));
@@ -113,6 +139,7 @@ std::string gap_numbers(const NamedGrid& first, const NamedGrid& second, const G
                         const Threshold& threshold) {
   std::string text = fmt::format("{} is better in {}, {} in {}", second.sweep->name, percent(gap.second, gap.compared),
                                  first.sweep->name, percent(gap.first, gap.compared));
+  if (gap.equal > 0) text += fmt::format("; within 2 % of each other in {}", percent(gap.equal, gap.compared));
   if (gap.both_lost > 0) text += fmt::format("; in {} neither trained", gap.both_lost);
   text += ".";
   if (std::isfinite(threshold.value))
@@ -156,18 +183,18 @@ void add_gap(ModelParts& parts, const NamedGrid& first, const NamedGrid& second,
 
 void add_grid_figures(ModelParts& parts, const std::vector<Sweep>& sweeps) {
   const std::vector<NamedGrid> grids = grids_of(sweeps);
-  std::vector<const Sweep*> origins;
-  std::vector<const Grid*> matrices;
   for (const NamedGrid& one : grids) {
-    origins.push_back(one.sweep);
-    matrices.push_back(&one.grid);
+    const Peers peers = peers_of(one, grids);
+    const Threshold threshold = common_threshold(peers.sweeps, peers.grids);
+    add_heat_map(parts, one, threshold, common_colours(peers.grids, threshold), peers.grids.size() == 1);
   }
-  const Threshold threshold = common_threshold(origins, matrices);
-  for (const NamedGrid& one : grids) add_heat_map(parts, one, threshold, grids.size() == 1);
   std::size_t gaps = 0;
   for (std::size_t i = 0; i < grids.size(); ++i)
-    for (std::size_t j = i + 1; j < grids.size(); ++j)
-      if (comparable(grids[i], grids[j]) && gaps++ < kMostGaps) add_gap(parts, grids[i], grids[j], threshold);
+    for (std::size_t j = i + 1; j < grids.size(); ++j) {
+      if (!comparable(grids[i], grids[j]) || gaps++ >= kMostGaps) continue;
+      const Peers peers = peers_of(grids[i], grids);
+      add_gap(parts, grids[i], grids[j], common_threshold(peers.sweeps, peers.grids));
+    }
 }
 
 }  // namespace spectralclip::lab::report

@@ -53,6 +53,7 @@ struct PlacedCurve {
   std::string label;
   double last = kNothing;
   bool timed = false;
+  std::size_t points = 0;
 };
 
 std::optional<PlacedCurve> place_curve(ModelParts& parts, const Group& group, const std::string& key) {
@@ -65,6 +66,7 @@ std::optional<PlacedCurve> place_curve(ModelParts& parts, const Group& group, co
   placed.label = group.label;
   placed.reference = {{"label", group.label}, {"style", group.style}, {"series", parts.series.size()}};
   placed.last = curve.mean.back();
+  placed.points = curve.step.size();
   placed.timed = std::any_of(curve.seconds.begin(), curve.seconds.end(), [](double s) { return std::isfinite(s); });
   parts.series.push_back(make_series(curve));
   return placed;
@@ -84,6 +86,10 @@ std::vector<View> place_views(ModelParts& parts, const std::vector<const Group*>
       if (auto curve = place_curve(parts, *group, quantity.key)) view.curves.push_back(std::move(*curve));
     if (!view.curves.empty()) views.push_back(std::move(view));
   }
+  // The page shows the first: not one that was measured at the end alone, when there is a curve.
+  std::stable_partition(views.begin(), views.end(), [](const View& view) {
+    return std::any_of(view.curves.begin(), view.curves.end(), [](const PlacedCurve& one) { return one.points > 1; });
+  });
   return views;
 }
 
@@ -160,16 +166,16 @@ void add_training_figures(ModelParts& parts, const std::string& task, const std:
   const std::vector<View> others = place_views(parts, groups, recorded(groups, other_keys(groups)));
   std::vector<View> losses = training;
   losses.insert(losses.end(), validation.begin(), validation.end());
-  add_curves(parts, task, groups, training,
-             {"training-loss-steps", "Training loss over steps", "Loss on the training set after each step.", "step",
-              "step", "training loss"});
+  add_curves(
+      parts, task, groups, training,
+      {"training-loss-steps", "Training loss over steps",
+       "Training loss: of the batch, or of the whole set where that was evaluated.", "step", "step", "training loss"});
   add_curves(parts, task, groups, validation,
              {"validation-loss-steps", "Validation loss over steps", "Loss on samples that are not trained on.", "step",
               "step", "validation loss"});
   add_curves(parts, task, groups, timed_views(losses),
              {"loss-seconds", "Loss over wall-clock time",
-              "The same losses against the time that training took, without evaluations; both are means over seeds at "
-              "the same step.",
+              "The same losses against the time since the first step; both are means over seeds at the same step.",
               "seconds", "seconds of training", "loss"});
   add_curves(parts, task, groups, others,
              {"other-quantities", "Everything else that was recorded",

@@ -96,6 +96,20 @@ Threshold common_threshold(const std::vector<const Sweep*>& sweeps, const std::v
   return {median(std::move(values)), false};
 }
 
+ColourRange common_colours(const std::vector<const Grid*>& grids, const Threshold& threshold) {
+  ColourRange range;
+  for (const Grid* grid : grids)
+    for (const double value : grid->value) {
+      if (!(value > 0) || !std::isfinite(value)) continue;
+      range.low = std::fmin(range.low, value);
+      range.high = std::fmax(range.high, value);
+    }
+  const double most = 2 * threshold.value;
+  range.is_cut = threshold.is_baseline && range.high > most && range.low < most;
+  if (range.is_cut) range.high = most;
+  return range;
+}
+
 GridGap compare(const Grid& first, const Grid& second) {
   GridGap result;
   for (std::size_t cell = 0; cell < first.value.size(); ++cell) {
@@ -104,11 +118,13 @@ GridGap compare(const Grid& first, const Grid& second) {
     const bool has_a = std::isfinite(a), has_b = std::isfinite(b);
     int better = 0;
     if (!missing && has_a != has_b) better = has_a ? 1 : 2;
-    if (!missing && has_a && has_b) better = a < b ? 1 : (b < a ? 2 : 0);
+    const bool tied = a == b || (a > 0 && b > 0 && std::abs(std::log10(a / b)) <= kTie);
+    if (!missing && has_a && has_b && !tied) better = a < b ? 1 : 2;
     result.gap.push_back(!missing && a > 0 && b > 0 ? std::log10(a / b) : kNothing);
     result.better.push_back(better);
     result.first += better == 1;
     result.second += better == 2;
+    result.equal += !missing && has_a && has_b && tied;
     result.both_lost += !missing && !has_a && !has_b;
     result.compared += !missing;
   }

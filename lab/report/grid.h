@@ -47,12 +47,23 @@ struct Threshold {
 [[nodiscard]] Threshold common_threshold(const std::vector<const Sweep*>& sweeps,
                                          const std::vector<const Grid*>& grids);
 
+// Values that the first and the last colour stand for, one scale for all grids of a metric. What is above twice the
+// loss of predicting the mean has learned nothing, however bad it is: it must not take the colours from the rest.
+struct ColourRange {
+  double low = kNothing, high = kNothing;
+  bool is_cut = false;  // some value lies above `high`
+};
+[[nodiscard]] ColourRange common_colours(const std::vector<const Grid*>& grids, const Threshold& threshold);
+
+// |log10(first / second)| up to which two cells are equal, about 2 %: seeds differ by more.
+inline constexpr double kTie = 0.01;
+
 // log10(first / second) where both finished: positive where the second is better. A cell that only one of them
 // trained counts for that one and has no number.
 struct GridGap {
   std::vector<double> gap;
   std::vector<int> better;  // 1 or 2; 0: equal, both lost, or missing
-  std::int64_t first = 0, second = 0, both_lost = 0, compared = 0;
+  std::int64_t first = 0, second = 0, equal = 0, both_lost = 0, compared = 0;
 };
 [[nodiscard]] GridGap compare(const Grid& first, const Grid& second);
 

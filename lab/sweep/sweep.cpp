@@ -6,6 +6,7 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
+#include <set>
 
 #include "record/lock.h"
 #include "spectralclip/error.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::int64_t kHopeless = 3;  // so many failures and nothing else: the rest would fail too
 constexpr double kOrphanPoll = 0.25;   // seconds
+constexpr int kLockPolls = 20;
 
 class SweepRun {
  public:
@@ -30,6 +32,7 @@ class SweepRun {
         best_runs_(recorded_best_runs(definition, log_, options.directory)) {
     const std::vector<Candidate> interrupted = log_.interrupted();
     waiting_.assign(interrupted.begin(), interrupted.end());
+    for (const Candidate& candidate : interrupted) inherited_.insert(candidate.trial);
     hopeless_after_ = std::min<std::int64_t>(kHopeless, definition.trials - done());
   }
 
@@ -108,8 +111,19 @@ class SweepRun {
       if (const auto outcome = recorded_outcome(directory, definition_.metric)) end_trial(candidate, *outcome);
       return;
     }
-    end_trial(candidate, outcome_of(end, directory, definition_.metric));
+    const TrialOutcome outcome = outcome_of(end, directory, definition_.metric);
+    if (outcome.status == TrialStatus::failed && lost_to_orphan(candidate, directory)) return;
+    end_trial(candidate, outcome);
     refuse_if_hopeless();
+  }
+
+  // An orphan that had not yet locked its directory when we looked may have got there before our process, which then
+  // failed. The trial goes back to the queue, where the orphan is waited for.
+  bool lost_to_orphan(const Candidate& candidate, const std::string& directory) {
+    if (!inherited_.contains(candidate.trial)) return false;
+    if (!is_locked(directory) && !recorded_outcome(directory, definition_.metric)) return false;
+    waiting_.push_front(candidate);
+    return true;
   }
 
   void end_trial(const Candidate& candidate, const TrialOutcome& outcome) {
@@ -137,14 +151,18 @@ class SweepRun {
     if (best == nullptr || definition_.best_seeds == 0) return JobsOutcome::finished;
     phase_ = SweepPhase::best;
     settle_best(log_, options_.directory);
-    std::uint64_t seed = 0;
-    std::vector<std::string> directories;
+    std::deque<std::uint64_t> seeds;
+    for (std::int64_t seed = 1; seed <= definition_.best_seeds; ++seed)
+      seeds.push_back(static_cast<std::uint64_t>(seed));
+    std::vector<std::uint64_t> started;
     const auto next = [&]() -> std::optional<Job> {
-      while (++seed <= static_cast<std::uint64_t>(definition_.best_seeds)) {
+      while (!seeds.empty()) {
+        const std::uint64_t seed = seeds.front();
         const std::string directory = best_directory(options_.directory, seed);
         if (!wait_for_orphan(directory)) return std::nullopt;
+        seeds.pop_front();
         if (recorded_outcome(directory, definition_.metric)) continue;
-        directories.push_back(directory);
+        started.push_back(seed);
         ++running_;
         return make_trial_job(definition_, options_.program, best->candidate.values, seed, directory);
       }
@@ -152,11 +170,14 @@ class SweepRun {
     };
     const auto ended = [&](const JobEnd& end) {
       --running_;
-      const TrialOutcome outcome = outcome_of(end, directories.at(end.index), definition_.metric);
+      const std::string directory = best_directory(options_.directory, started.at(end.index));
+      const TrialOutcome outcome = outcome_of(end, directory, definition_.metric);
       best_runs_ = recorded_best_runs(definition_, log_, options_.directory);
       save("running");
       const bool failed = !end.interrupted && outcome.status == TrialStatus::failed;
-      say(failed ? fmt::format("{} failed: {}", directories.at(end.index), outcome.message) : std::string());
+      const bool lost = failed && is_locked(directory);  // to an orphan, as above
+      if (lost) seeds.push_front(started.at(end.index));
+      say(failed && !lost ? fmt::format("{} failed: {}", directory, outcome.message) : std::string());
     };
     const JobsOutcome outcome = run_jobs(next, jobs_options(), ended);
     best_runs_ = recorded_best_runs(definition_, log_, options_.directory);
@@ -201,8 +222,9 @@ class SweepRun {
   TrialLog log_;
   std::unique_ptr<Search> search_;
   std::vector<BestRun> best_runs_;
-  std::deque<Candidate> waiting_;   // interrupted, to be finished
-  std::vector<Candidate> started_;  // by index of the job
+  std::deque<Candidate> waiting_;     // interrupted, to be finished
+  std::vector<Candidate> started_;    // by index of the job
+  std::set<std::int64_t> inherited_;  // trials that an earlier process proposed and did not see end
   SweepPhase phase_ = SweepPhase::trials;
   std::int64_t running_ = 0;
   std::int64_t ended_here_ = 0;  // in this process
@@ -210,6 +232,12 @@ class SweepRun {
   std::int64_t hopeless_after_ = kHopeless;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+// A process that was killed while it started a child leaves the lock to that child until its exec, for a moment.
+void wait_for_lock(const std::string& directory) {
+  SignalWatch signals;
+  for (int i = 0; i < kLockPolls && is_locked(directory) && signals.interruptions() == 0; ++i) signals.wait(0.05);
+}
 
 void apply_sets(SweepDefinition& definition, const std::vector<std::string>& sets) {
   for (const std::string& text : sets) {
@@ -229,6 +257,7 @@ SweepResult run_sweep(SweepDefinition definition, const SweepOptions& options) {
   if (options.jobs < 1) throw InvalidArgument(fmt::format("{} jobs at once; allowed: 1 or more", options.jobs));
   if (options.resume && !std::filesystem::exists(options.directory))
     throw InvalidArgument(options.directory + " does not exist: nothing to resume");
+  wait_for_lock(options.directory);
   const DirectoryLock lock(options.directory);
   settle_definition(definition, options.directory, options.resume);
   return SweepRun(definition, options).run();

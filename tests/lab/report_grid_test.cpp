@@ -73,6 +73,15 @@ TEST(ReportGrid, TheGapIsPositiveWhereTheSecondIsBetter) {
   EXPECT_EQ(gap.compared, 4);
 }
 
+TEST(ReportGrid, ADifferenceWithinNoiseIsNoVictory) {
+  const Grid first = grid_of(small_grid("norm", {1, 1, 1, 0})).value();
+  const Grid second = grid_of(small_grid("spectral", {1.01, 0.99, 1.05, 0})).value();
+  const GridGap gap = compare(first, second);
+  EXPECT_EQ(gap.better, std::vector<int>({0, 0, 1, 0}));
+  EXPECT_EQ(gap.equal, 3);
+  EXPECT_EQ(gap.second, 0);
+}
+
 TEST(ReportGrid, ThresholdIsTheBaselineOrTheCommonMedian) {
   Sweep a = small_grid("a", {1, 2, 3, 4});
   const Sweep b = small_grid("b", {5, 6, 7, kNothing});
@@ -82,6 +91,19 @@ TEST(ReportGrid, ThresholdIsTheBaselineOrTheCommonMedian) {
   a.baseline = 2.5;
   EXPECT_EQ(common_threshold({&a, &b}, {&grid_a, &grid_b}).value, 2.5);
   EXPECT_TRUE(common_threshold({&a, &b}, {&grid_a, &grid_b}).is_baseline);
+}
+
+TEST(ReportGrid, ColoursAreCommonAndNotSpentOnWhatLearnedNothing) {
+  const Grid a = grid_of(small_grid("a", {1, 2, 3, 4000})).value(),
+             b = grid_of(small_grid("b", {0.5, 6, 7, 8})).value();
+  const ColourRange all = common_colours({&a, &b}, {4, false});
+  EXPECT_EQ(all.low, 0.5);
+  EXPECT_EQ(all.high, 4000);
+  EXPECT_FALSE(all.is_cut);
+  const ColourRange cut = common_colours({&a, &b}, {4, true});
+  EXPECT_EQ(cut.high, 8);
+  EXPECT_TRUE(cut.is_cut);
+  EXPECT_FALSE(common_colours({&a}, {0.1, true}).is_cut);  // nothing below it: there is no rest
 }
 
 TEST(ReportGrid, SweepsAreDescribed) {

@@ -69,6 +69,25 @@ TEST(ReportModel, CurvesOverSecondsShareTheirSeries) {
   EXPECT_EQ(steps["commands"].dump(), R"(["spectralclip run a"])");
 }
 
+TEST(ReportModel, ACurveIsShownBeforeANumberMeasuredAtTheEndAlone) {
+  report::Run run = trained_run("a", 1, 0.5);
+  run.metrics.push_back({"train_loss", {{2}, {0.2}, {0.5}}});
+  const Json views = figure_of(model_of({{run}, {}, {}}), "training-loss-steps")["views"];
+  EXPECT_EQ(views[0]["label"], "training loss (loss, of the batch)");
+  EXPECT_EQ(views[1]["label"], "training loss (train_loss, whole set)");
+  run.metrics.back().second = {{1, 2}, {0.1, 0.2}, {1, 0.5}};
+  EXPECT_EQ(figure_of(model_of({{run}, {}, {}}), "training-loss-steps")["views"][0]["label"],
+            "training loss (train_loss, whole set)");
+}
+
+TEST(ReportModel, GridsOfDifferentMetricsAreNotMixed) {
+  Sweep other = small_grid("other", {100, 200, 300, 400});
+  other.metric = "val_loss";
+  const Json model = model_of({{}, {small_grid("one", {1, 2, 3, 4}), other}, {}});
+  EXPECT_EQ(figure_of(model, "heatmap-one")["colours"].dump(), "[1,4]");
+  EXPECT_EQ(figure_of(model, "heatmap-other")["colours"].dump(), "[100,400]");
+}
+
 TEST(ReportModel, SaysWhatWasRunAndWhatIsBest) {
   Collection collection = {
       {trained_run("worse", 1, 0.5), trained_run("better", 1, 0.25), diverged_run("lost", 1)}, {}, {}};

@@ -13,6 +13,7 @@
 
 #include "record/lock.h"
 #include "spectralclip/error.h"
+#include "sweep/jobs.h"
 #include "sweep/sweep.h"
 #include "sweep_program.h"
 
@@ -245,6 +246,23 @@ TEST(Sweep, KilledWithSeveralAtWorkLosesAndRepeatsNothing) {
   }
   (void)run_sweep(definition, place.options);
   expect_whole(place.options.directory, 12);
+}
+
+// The sweep is killed before its child has locked the directory; the next sweep's child comes second and fails.
+TEST(Sweep, AChildThatWasStillStartingIsNotLostEither) {
+  Place place;
+  place.options.sets = {"test.delay=0.5", "test.pause=0.3"};
+  SweepDefinition definition = small_sweep(SearchKind::random, 1);
+  definition.best_seeds = 0;
+  int exit_code = -1;
+  (void)run_and_signal(definition, place.options, SIGKILL, std::chrono::milliseconds(250), exit_code);
+  ASSERT_FALSE(std::filesystem::exists(place.options.directory + "/trials/0001/lock"));  // else nothing is tested
+  place.options.resume = true;
+  (void)run_sweep(definition, place.options);
+  expect_whole(place.options.directory, 1);
+  EXPECT_NE(load_lines(place.options.directory + "/trials.jsonl")[0]["status"], "failed");
+  EXPECT_EQ(lines_of(place.options.directory + "/trials/0001/starts").size(), 1U);
+  EXPECT_EQ(last_line(place.options.directory + "/trials/0001/log.txt"), "locked");  // ours did come second
 }
 
 TEST(Sweep, StoppedTrialsSaveThemselvesAndAreFinishedLater) {

@@ -64,10 +64,11 @@ const spectralclipFigures = (function () {
         }
     return high > 0 ? [low, high] : [];
   }
-  // Ticks of a logarithmic axis: powers of ten when there are enough, else 1, 2, 5.
+  // Ticks of a logarithmic axis: powers of ten when there are enough, else 1, 2, 5; within one decade plain numbers.
   function decades(values) {
     const [low, high] = extent([values]);
     const span = high ? Math.log10(high / low) : 0;
+    if (span > 0 && span < 1) return { nticks: 6, exponentformat: "none", tickformat: "~r" };
     return { dtick: span > 2.5 ? Math.ceil(span / 8) : "D2" };
   }
   function axis(description, more) {

@@ -72,7 +72,8 @@
       });
       const best = Math.min(...figure.value.flat().filter(isNumber));
       const star = cellsWhere(figure, (row, column) => figure.value[row][column] === best).slice(0, 1);
-      const look = { text, hoverinfo: "text", colorscale: "Viridis", reversescale: true };
+      const [zmin, zmax] = figure.colours.map(Math.log10);
+      const look = { text, hoverinfo: "text", colorscale: "Viridis", reversescale: true, zmin, zmax };
       const traces = [
         mapTrace(figure, z, { ...look, colorbar: colorBar("log10 " + figure.metric) }),
         ...lostTraces(figure, (row, column) => figure.state[row][column] === "lost"),
