@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "config/effect.h"
 #include "report/jsonl.h"
 
 namespace spectralclip::lab::report {
@@ -171,7 +172,7 @@ std::string settings_line(const Group& group, const std::string& prefix, const s
   for (const std::string& key : differing)
     if (key.starts_with(prefix) && key != prefix + "kind" && key != keys.front()) keys.push_back(key);
   for (const std::string& key : keys)
-    if (const auto found = settings.find(key); found != settings.end())
+    if (const auto found = settings.find(key); found != settings.end() && has_effect(settings, key))
       line += fmt::format("{}{}={}", line.empty() ? "" : ", ", key.substr(prefix.size()), found->second);
   return line.empty() ? "–" : line;
 }

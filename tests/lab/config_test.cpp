@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "config/effect.h"
 #include "config/keys.h"
 #include "config/source.h"
 #include "spectralclip/error.h"
@@ -145,6 +146,20 @@ TEST(Source, PresetExtendsAndAssignmentsComeLast) {
 TEST(Source, NamesTheNearestPreset) {
   EXPECT_NE(message_of([] { (void)resolve("mlp-heavy-tail-adm"); }).find("did you mean \"mlp-heavy-tail-adam\"?"),
             std::string::npos);
+}
+
+TEST(Effect, SettingsOfOtherKindsDoNothing) {
+  const std::map<std::string, std::string> adam = {{"optimizer.kind", "adam"}, {"clip.kind", "global_norm"}};
+  EXPECT_TRUE(has_effect(adam, "optimizer.lr"));
+  EXPECT_TRUE(has_effect(adam, "optimizer.beta1"));
+  EXPECT_FALSE(has_effect(adam, "optimizer.momentum_form"));
+  EXPECT_TRUE(has_effect(adam, "clip.max_norm"));
+  EXPECT_FALSE(has_effect(adam, "clip.quantile"));
+  const std::map<std::string, std::string> quantile = {{"clip.kind", "spectral"}, {"clip.threshold", "quantile"}};
+  EXPECT_TRUE(has_effect(quantile, "clip.quantile"));
+  EXPECT_TRUE(has_effect(quantile, "clip.method"));
+  EXPECT_FALSE(has_effect(quantile, "clip.tau"));
+  EXPECT_FALSE(has_effect(quantile, "clip.max_norm"));
 }
 
 TEST(Validate, RefusesWhatKeysCannotSeeAlone) {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/effect.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace spectralclip::lab {
+namespace {
+
+// A key matters only while another one has one of these values.
+struct Condition {
+  std::vector<std::string> keys;
+  std::string decider;
+  std::vector<std::string> values;
+};
+
+const std::vector<Condition>& conditions() {
+  static const std::vector<Condition> all = {
+      {{"optimizer.momentum", "optimizer.nesterov"}, "optimizer.kind", {"sgdm", "muon"}},
+      {{"optimizer.momentum_form"}, "optimizer.kind", {"sgdm"}},
+      {{"optimizer.beta1", "optimizer.beta2", "optimizer.eps"}, "optimizer.kind", {"adam", "adamw", "muon"}},
+      {{"clip.max_norm"}, "clip.kind", {"global_norm", "layer_norm"}},
+      {{"clip.agc_factor"}, "clip.kind", {"agc"}},
+      {{"clip.max_value"}, "clip.kind", {"coordinate"}},
+      {{"clip.soft_scale"}, "clip.kind", {"soft", "soft_update"}},
+      {{"clip.tau"}, "clip.threshold", {"constant"}},
+      {{"clip.decay"}, "clip.threshold", {"ema"}},
+      {{"clip.quantile", "clip.window", "clip.interpolation"}, "clip.threshold", {"quantile"}},
+      {{"noise.alpha"}, "noise.kind", {"pareto", "rank_pareto"}},
+      {{"noise.rank"}, "noise.kind", {"rank_gaussian", "rank_pareto"}}};
+  return all;
+}
+
+bool is_of_other_clippers(const std::string& key) {
+  static const std::vector<std::string> own = {"clip.kind", "clip.max_norm", "clip.agc_factor", "clip.max_value",
+                                               "clip.soft_scale"};
+  return std::find(own.begin(), own.end(), key) != own.end();
+}
+
+bool decided(const std::map<std::string, std::string>& settings, const Condition& condition) {
+  const auto found = settings.find(condition.decider);
+  return found == settings.end() ||
+         std::find(condition.values.begin(), condition.values.end(), found->second) != condition.values.end();
+}
+
+}  // namespace
+
+bool has_effect(const std::map<std::string, std::string>& settings, const std::string& key) {
+  const auto kind = settings.find("clip.kind");
+  if (key.starts_with("clip.") && !is_of_other_clippers(key) && kind != settings.end() && kind->second != "spectral")
+    return false;
+  return std::all_of(conditions().begin(), conditions().end(), [&](const Condition& condition) {
+    const bool named = std::find(condition.keys.begin(), condition.keys.end(), key) != condition.keys.end();
+    return !named || decided(settings, condition);
+  });
+}
+
+}  // namespace spectralclip::lab
