@@ -45,10 +45,16 @@ std::string command_of(const RunArguments& arguments, const lab::Config& config)
   return command + fmt::format(" --seed {}", config.seed);
 }
 
+// The first few: a study has dozens, which the report shows.
 std::string results_text(const nlohmann::ordered_json& results) {
+  constexpr int kShown = 8;
   std::string text;
-  for (const auto& [name, value] : results.items())
-    if (value.is_number()) text += fmt::format("{}{} {:.5g}", text.empty() ? "" : ", ", name, value.get<double>());
+  int count = 0;
+  for (const auto& [name, value] : results.items()) {
+    if (!value.is_number() || ++count > kShown) continue;
+    text += fmt::format("{}{} {:.5g}", text.empty() ? "" : ", ", name, value.get<double>());
+  }
+  if (count > kShown) text += fmt::format(" and {} more in summary.json", count - kShown);
   return text;
 }
 
