@@ -44,7 +44,7 @@ core:  ## the library without torch, its examples and benchmarks, optimised, in 
 	@tools/bootstrap.sh build
 	$(call configure_and_build,release)
 
-build: core setup  ## core, the adapter for LibTorch in build/torch, and `import spectralclip` in .venv
+build: core setup  ## core, the adapter for LibTorch and the program in build/torch, `import spectralclip` in .venv
 	$(call configure_and_build,torch)
 	@echo "$(CURDIR)/python" >"$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/spectralclip-checkout.pth"
 	@.venv/bin/python -c 'import spectralclip; print("build: import spectralclip", spectralclip.__version__)'
@@ -69,14 +69,14 @@ test-dev: setup  ## the tests alone, in build/dev
 	$(call configure_and_build,dev)
 	$(call run_ctest,dev)
 
-test-torch: setup  ## the adapter for LibTorch, in build/torch
+test-torch: setup  ## the adapter for LibTorch and the laboratory, in build/torch
 	$(call configure_and_build,torch)
 	$(call run_ctest,torch)
 
-test-python: setup  ## the Python package on the operators of build/torch
+test-python: setup  ## the Python package on the operators of build/torch, and the program spectralclip
 	$(call configure_and_build,torch)
 	@SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" PYTHONPATH="$(CURDIR)/python" \
-	  .venv/bin/python -m pytest -q 2>&1 | tee build/pytest.log
+	  .venv/bin/python -m pytest -q -n $(JOBS) --dist loadfile 2>&1 | tee build/pytest.log
 
 test-device: setup  ## the conformance list by ATen operators alone
 	$(call configure_and_build,torch)
