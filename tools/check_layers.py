@@ -3,8 +3,8 @@
 """Holds the folder order of src/, torch/ and lab/: a folder includes only itself and what stands before it.
 
 The orders are the lists SPECTRALCLIP_FOLDERS in src/CMakeLists.txt, SPECTRALCLIP_TORCH_FOLDERS in torch/CMakeLists.txt
-and SPECTRALCLIP_LAB_FOLDERS in lab/CMakeLists.txt; all of src/ stands before the other two, and lab/ sees of torch/ only
-its public headers. Headers directly in src/ stand before all folders.
+and SPECTRALCLIP_LAB_FOLDERS in lab/CMakeLists.txt; all of src/ stands before the other two, and lab/ sees only the
+public headers of torch/. Headers directly in src/ stand before all folders.
 Also held: SIMD headers (Highway, intrinsics) only in src/kernels; quoted includes carry their folder; public headers
 include no internal ones. Prints file:line for each offence and exits 1. `--self-test` proves that every rule bites.
 """

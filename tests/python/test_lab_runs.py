@@ -23,7 +23,11 @@ from lab_tool import (
 pytestmark = needs_program
 
 SHORT = settings(
-    train__steps=3000, record__checkpoint_every=100, record__layers_every=50, record__spectra_every=1000, mlp__samples=500
+    train__steps=3000,
+    record__checkpoint_every=100,
+    record__layers_every=50,
+    record__spectra_every=1000,
+    mlp__samples=500,
 )
 
 
@@ -73,7 +77,7 @@ def test_two_threads_give_the_same_thresholds(whole, tmp_path):
 
 
 def test_sigkill_at_twenty_moments(whole, tmp_path):
-    """Killed without warning twenty times and resumed each time: one run in the end, the same bits, no gap, no repeat."""
+    """Killed without warning twenty times and resumed each time: the same bits in the end, no gap, no repeat."""
     run, moments = tmp_path / "run", random.Random(1)
     seconds = summary(whole)["seconds"]
     kills = 0
@@ -117,7 +121,11 @@ def test_a_finished_run_is_neither_repeated_nor_overwritten(whole):
 
 def test_a_diverged_run_is_recorded(tmp_path):
     done = call(
-        "run", "mlp-heavy-tail", *settings(optimizer__lr=1e4, optimizer__kind="sgd", train__steps=500), "--out", tmp_path / "run"
+        "run",
+        "mlp-heavy-tail",
+        *settings(optimizer__lr=1e4, optimizer__kind="sgd", train__steps=500),
+        "--out",
+        tmp_path / "run",
     )
     assert done.returncode == 3 and "diverged at step" in done.stdout
     facts = summary(tmp_path / "run")
@@ -142,7 +150,11 @@ def test_every_optimizer_trains_and_resumes(tmp_path, optimizer):
 )
 def test_every_clipper_trains(tmp_path, clip):
     done = call(
-        "run", "mlp-heavy-tail", *settings(clip__kind=clip, train__steps=300, mlp__samples=500), "--out", tmp_path / "run"
+        "run",
+        "mlp-heavy-tail",
+        *settings(clip__kind=clip, train__steps=300, mlp__samples=500),
+        "--out",
+        tmp_path / "run",
     )
     assert done.returncode == 0, done.stderr
     last = lines(tmp_path / "run" / "metrics.jsonl")[-1]

@@ -163,9 +163,11 @@ def test_help_list_doctor_data_and_completion(tmp_path):
         assert key in keys
     doctor = call("doctor")
     assert doctor.returncode == 0 and "LibTorch" in doctor.stdout and "SIMD" in doctor.stdout
-    assert "To get it" in call("data", env={**os.environ, "SPECTRALCLIP_DATA": str(tmp_path), "HOME": str(tmp_path)}).stdout
+    nowhere = {**os.environ, "SPECTRALCLIP_DATA": str(tmp_path), "HOME": str(tmp_path)}
+    assert "To get it" in call("data", env=nowhere, cwd=tmp_path).stdout
     script = call("completion", "bash").stdout
-    reply = 'COMP_WORDS=(spectralclip run mlp-heavy-tail-sgdm-sp); COMP_CWORD=2; _spectralclip; printf "%s\\n" "${COMPREPLY[@]}"'
-    words = subprocess.run(["bash", "-c", script + reply], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    typed = "COMP_WORDS=(spectralclip run mlp-heavy-tail-sgdm-sp); COMP_CWORD=2; _spectralclip"
+    script += typed + '; printf "%s\\n" "${COMPREPLY[@]}"'
+    words = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert words.split() == sorted(word for word in words.split() if word.startswith("mlp-heavy-tail-sgdm-sp"))
     assert SPECTRAL in words.split()
