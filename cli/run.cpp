@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
+#include <set>
 
 #include "commands.h"
 #include "config/keys.h"
@@ -27,12 +27,6 @@ struct RunArguments {
   int jobs = 0;
   bool resume = false, quiet = false, print_config = false;
 };
-
-lab::Resolved resolved_with_seed(const RunArguments& arguments, const std::string& source) {
-  lab::Resolved resolved = lab::resolve(source, arguments.assignments);
-  require_read(find_task(resolved.config.task), resolved);
-  return resolved;
-}
 
 std::string shell_word(const std::string& text) {
   return text.find_first_of(" \t'\"$`\\!*?#&|;<>()[]{}~") == std::string::npos ? text : "'" + text + "'";
@@ -89,36 +83,44 @@ int run_one(const RunArguments& arguments, const lab::Resolved& resolved, const 
   return report_outcome(outcome, directory);
 }
 
-int run(const RunArguments& arguments) {
-  std::vector<RunJob> jobs;
+// The folder of everything that one call runs: --out, or runs/NAME, or runs for several names.
+std::string root_of(const RunArguments& arguments, const std::string& first_name) {
+  if (!arguments.out.empty()) return arguments.out;
+  return arguments.sources.size() > 1 ? "runs" : "runs/" + first_name;
+}
+
+// One run: the root itself. Several names or seeds: ROOT/NAME/seed-N or ROOT/seed-N.
+std::vector<RunJob> jobs_of(const RunArguments& arguments) {
   const std::vector<std::uint64_t> seeds = parse_seeds(arguments.seeds);
   const bool several = arguments.sources.size() > 1;
-  std::vector<std::string> names;
+  std::vector<RunJob> jobs;
+  std::set<std::string> names;
   for (const std::string& source : arguments.sources) {
-    lab::Resolved resolved = resolved_with_seed(arguments, source);
+    lab::Resolved resolved = lab::resolve(source, arguments.assignments);
+    require_read(find_task(resolved.config.task), resolved);
     const std::string name = resolved.config.name;
-    SPECTRALCLIP_REQUIRE(std::find(names.begin(), names.end(), name) == names.end(), "two runs are called \"", name,
-                         "\": they would share a directory");
-    names.push_back(name);
-    const std::string root =
-        (arguments.out.empty() ? "runs/" + (several ? std::string() : name) : arguments.out + "/") +
-        (several ? name : std::string());
+    SPECTRALCLIP_REQUIRE(names.insert(name).second, "two runs are called \"", name, "\": they would share a directory");
+    const std::string folder = root_of(arguments, name) + (several ? "/" + name : "");
     for (const std::uint64_t seed : seeds.empty() ? std::vector{resolved.config.seed} : seeds) {
       resolved.config.seed = seed;
-      const bool folder = several || seeds.size() > 1;
-      const std::string directory =
-          std::filesystem::path(folder ? root + fmt::format("/seed-{}", seed) : root).lexically_normal().string();
-      jobs.push_back({source, resolved, directory});
+      jobs.push_back(
+          {source, resolved, several || seeds.size() > 1 ? fmt::format("{}/seed-{}", folder, seed) : folder});
     }
   }
+  return jobs;
+}
+
+int run(const RunArguments& arguments) {
+  const std::vector<RunJob> jobs = jobs_of(arguments);
+  const lab::Config& first = jobs.front().resolved.config;
   if (arguments.print_config) {
     for (const RunJob& job : jobs)
       fmt::print("{}\n", lab::to_toml(job.resolved.config, find_task(job.resolved.config.task).groups));
     return kDone;
   }
   if (jobs.size() == 1) return run_one(arguments, jobs.front().resolved, jobs.front().directory);
-  return run_many(jobs, {arguments.assignments, arguments.jobs, arguments.resume, arguments.quiet,
-                         arguments.out.empty() ? (several ? "runs" : "runs/" + names.front()) : arguments.out});
+  return run_many(
+      jobs, {arguments.assignments, arguments.jobs, arguments.resume, arguments.quiet, root_of(arguments, first.name)});
 }
 
 }  // namespace
