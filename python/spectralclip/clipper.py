@@ -99,7 +99,6 @@ class SpectralClipper:
         self._core = torch.classes.spectralclip.Clipper(names, detached, own, self._settings, self._rules)
         self._handle: int = self._core.handle()
         self._names, self._parameters, self._own = names, parameters, own
-        self._facts: Optional[list[tuple[Any, ...]]] = None  # of the layers; they change only with the parameters
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._accumulation_steps = 1  # of the hooks
         self._jumps = 0  # changes of the latest reports that no step counts: loaded states, clips inside backward
@@ -141,8 +140,7 @@ class SpectralClipper:
 
     def report(self) -> list[LayerReport]:
         """What the latest step did, per layer.  On a device this waits for it."""
-        if self._facts is None:
-            self._facts = list(zip(*self._core.facts()))
+        facts = zip(*self._core.facts())  # asked each time: a rule gives way while a gradient is sparse
         values = self._core.values().tolist()
         counts = self._core.counts().tolist()
         return [
@@ -156,7 +154,7 @@ class SpectralClipper:
                 steps_clipped=clipped,
                 clip=ClipReport.from_row_or_none(row),
             )
-            for (name, owner, m, n, treatment, rule), row, (steps, clipped) in zip(self._facts, values, counts)
+            for (name, owner, m, n, treatment, rule), row, (steps, clipped) in zip(facts, values, counts)
         ]
 
     def add_parameters(self, model: Optional[Model] = None) -> list[str]:
@@ -174,7 +172,6 @@ class SpectralClipper:
             self._core.add_parameters(names, [p.detach() for p in parameters], own)
             self._names, self._parameters = self._names + names, self._parameters + parameters
             self._own = self._own + own
-            self._facts = None
             if self._hooks:
                 self._hook_from(len(self._parameters) - len(parameters))
         return names
