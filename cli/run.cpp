@@ -118,7 +118,11 @@ int run(const RunArguments& arguments) {
       fmt::print("{}\n", lab::to_toml(job.resolved.config, find_task(job.resolved.config.task).groups));
     return kDone;
   }
-  if (jobs.size() == 1) return run_one(arguments, jobs.front().resolved, jobs.front().directory);
+  if (jobs.size() == 1) {
+    const int status = run_one(arguments, jobs.front().resolved, jobs.front().directory);
+    if (status == kDone) write_tables(jobs, jobs.front().directory);
+    return status;
+  }
   return run_many(
       jobs, {arguments.assignments, arguments.jobs, arguments.resume, arguments.quiet, root_of(arguments, first.name)});
 }

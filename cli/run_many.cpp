@@ -61,16 +61,16 @@ void print_table(const std::string& root) {
   fmt::print("{}", lab::report::terminal_table(found.runs, {.colour = ::isatty(STDOUT_FILENO) == 1}));
 }
 
-// The published script's table, once all seeds are there.
-void write_csv_if_trace(const std::vector<RunJob>& jobs, const std::string& root) {
-  if (jobs.front().resolved.config.task != "trace-regression") return;
+}  // namespace
+
+void write_tables(const std::vector<RunJob>& jobs, const std::string& root) {
+  const lab::Config& first = jobs.front().resolved.config;
+  if (first.task != "trace-regression") return;
   std::vector<std::string> directories;
   for (const RunJob& job : jobs)
-    if (job.resolved.config.name == jobs.front().resolved.config.name) directories.push_back(job.directory);
+    if (job.resolved.config.name == first.name) directories.push_back(job.directory);
   fmt::print("wrote {}\n", lab::write_trace_csv(directories, root));
 }
-
-}  // namespace
 
 int run_many(const std::vector<RunJob>& jobs, const RunManyOptions& options) {
   if (!options.resume) require_unused(jobs);
@@ -99,7 +99,7 @@ int run_many(const std::vector<RunJob>& jobs, const RunManyOptions& options) {
   print_table(options.root);
   for (const std::string& failure : counts.failures) fmt::print(stderr, "failed: {}\n", failure);
   if (!counts.failures.empty()) return 1;
-  write_csv_if_trace(jobs, options.root);
+  write_tables(jobs, options.root);
   fmt::print("`spectralclip report {}` draws them.\n", options.root);
   return counts.diverged > 0 ? kDiverged : kDone;
 }

@@ -23,6 +23,9 @@ struct RunManyOptions {
   std::string root;  // folder of all of them
 };
 
+// What a task makes of the runs of all its seeds: the published CSV of trace regression.
+void write_tables(const std::vector<RunJob>& jobs, const std::string& root);
+
 [[nodiscard]] int run_many(const std::vector<RunJob>& jobs, const RunManyOptions& options);
 
 }  // namespace spectralclip::cli

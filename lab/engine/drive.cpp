@@ -103,7 +103,10 @@ class Run {
       if (every > 0 && step_ % every == 0 && step_ < steps) directory_.save(step_, experiment_->save());
       const double now = session_seconds();
       if (now - shown > kUpdateSeconds) show(shown = now);
-      if (now - flushed > kFlushSeconds) directory_.flush(), flushed = now;
+      if (now - flushed > kFlushSeconds) {
+        directory_.flush();
+        flushed = now;
+      }
     }
     show(session_seconds());
   }
@@ -126,7 +129,10 @@ class Run {
     nlohmann::ordered_json summary{
         {"status", status}, {"task", config_.task},          {"name", config_.name},           {"seed", config_.seed},
         {"step", step_},    {"steps", experiment_->steps()}, {"seconds", directory_.seconds()}};
-    if (status == "diverged") summary["diverged_at"] = step_ + 1, summary["reason"] = reason;
+    if (status == "diverged") {
+      summary["diverged_at"] = step_ + 1;
+      summary["reason"] = reason;
+    }
     summary["results"] = results.is_null() ? nlohmann::ordered_json::object() : results;
     summary["main_result"] = task_.main_result;
     summary["command"] = options_.command;

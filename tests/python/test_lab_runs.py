@@ -199,3 +199,5 @@ def test_trace_regression_writes_the_published_table(tmp_path):
     rows = (tmp_path / "tracereg_sigma0.01_seeds3.csv").read_text().splitlines()
     assert rows[0] == "method,iteration,mean,std,min,max"
     assert {row.split(",")[0] for row in rows[1:]} >= {"EMA", "Quantile", "constant_tau_0.05", "constant_tau_1.0"}
+    assert call("run", "trace-regression", *settings(train__steps=50), "--out", tmp_path / "one").returncode == 0
+    assert (tmp_path / "one" / "tracereg_sigma0.01_seeds1.csv").is_file()
