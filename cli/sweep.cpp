@@ -33,8 +33,7 @@ lab::SweepDefinition definition_of(const SweepArguments& arguments) {
   if (preset != nullptr) {
     text = preset->text;
   } else {
-    const auto bytes = read_file(arguments.source);
-    text.assign(bytes.begin(), bytes.end());
+    text = read_text(arguments.source);
     name = std::filesystem::path(arguments.source).stem().string();
   }
   lab::SweepDefinition definition = lab::parse_sweep(text, name);

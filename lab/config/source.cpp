@@ -112,11 +112,6 @@ void apply_text(Resolved& resolved, std::string_view text, const std::string& na
 
 bool looks_like_file(const std::string& name) { return name.ends_with(".toml") || name.find('/') != std::string::npos; }
 
-std::string file_text(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = read_file(path);
-  return {bytes.begin(), bytes.end()};
-}
-
 [[noreturn]] void refuse_preset(const std::string& name) {
   std::vector<std::string> known;
   for (const Preset& preset : presets()) known.push_back(preset.name);
@@ -159,7 +154,7 @@ Resolved resolve(const std::string& preset_or_file, const std::vector<std::strin
   const Preset* preset = find_preset(preset_or_file);
   if (preset == nullptr && !looks_like_file(preset_or_file)) refuse_preset(preset_or_file);
   Resolved resolved = preset != nullptr ? resolve_text(preset->text, preset->name)
-                                        : resolve_text(file_text(preset_or_file), preset_or_file);
+                                        : resolve_text(read_text(preset_or_file), preset_or_file);
   for (const std::string& assignment : assignments)
     resolved.keys.push_back(set_assignment(resolved.config, assignment));
   validate(resolved.config);

@@ -22,8 +22,7 @@ constexpr std::size_t kPendingLimit = 1 << 16;  // bytes before a line is writte
 
 std::string text_of(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0) return {};
-  const auto bytes = read_file(path);
-  return {bytes.begin(), bytes.end()};
+  return read_text(path);
 }
 
 // The line's step; throws where it is no JSON object with one.

@@ -2,7 +2,6 @@
 #include "record/run_directory.h"
 
 #include <filesystem>
-#include <span>
 
 #include "clipper/atomic_file.h"
 #include "require.h"
@@ -12,12 +11,7 @@ namespace {
 
 std::optional<std::string> text_if_there(const std::string& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const auto bytes = read_file(path);
-  return std::string(bytes.begin(), bytes.end());
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  write_file_atomically(path, std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
+  return read_text(path);
 }
 
 // {"step": …, "seconds": …} and the values; nlohmann writes non-finite numbers as null.
@@ -53,7 +47,7 @@ void RunDirectory::open(const std::string& config, std::int64_t last_step, doubl
   metrics_ = std::make_unique<JsonlFile>(file("metrics.jsonl"), keep);
   layers_ = std::make_unique<JsonlFile>(file("layers.jsonl"), keep);
   spectra_ = std::make_unique<JsonlFile>(file("spectra.jsonl"), keep);
-  write_text(file("config.toml"), config);
+  write_text_atomically(file("config.toml"), config);
   config_ = config;
   earlier_seconds_ = seconds;
   start_ = std::chrono::steady_clock::now();
@@ -83,7 +77,7 @@ void RunDirectory::save(std::int64_t step, Sections sections) {
 }
 
 void RunDirectory::write_summary(const nlohmann::ordered_json& summary) {
-  write_text(file("summary.json"), summary.dump(2) + "\n");
+  write_text_atomically(file("summary.json"), summary.dump(2) + "\n");
 }
 
 double RunDirectory::seconds() const {

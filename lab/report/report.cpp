@@ -16,7 +16,7 @@ ReportResult write_report(const std::vector<std::string>& directories, const std
   const Collection collection = collect(directories);
   const Json model = make_model(collection, {options.title, options.command});
   const std::string page = render_page(embedded_page(), model);
-  write_file_atomically(output_file, {reinterpret_cast<const std::uint8_t*>(page.data()), page.size()});
+  write_text_atomically(output_file, page);
   return {collection.runs.size(), collection.sweeps.size(), model["figures"].size(), collection.warnings};
 }
 

@@ -29,11 +29,6 @@ struct TraceTable {
   std::vector<std::vector<double>> values;  // one column per method
 };
 
-std::string text_of(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = read_file(path);
-  return {bytes.begin(), bytes.end()};
-}
-
 Json parse(std::string_view text, const std::string& path) {
   Json value = Json::parse(text, nullptr, false);
   if (!value.is_object()) throw StateFileError(fmt::format("\"{}\" has a line that is no JSON object", path));
@@ -42,7 +37,7 @@ Json parse(std::string_view text, const std::string& path) {
 
 double read_sigma(const std::string& run) {
   const std::string path = run + "/summary.json";
-  const Json summary = parse(text_of(path), path);
+  const Json summary = parse(read_text(path), path);
   SPECTRALCLIP_REQUIRE(summary.value("task", "") == "trace-regression", "\"", run,
                        "\" is no run of trace-regression but of \"", summary.value("task", ""), "\"");
   const std::string text = summary.value("/settings/trace.sigma"_json_pointer, std::string());
@@ -77,7 +72,7 @@ void add_line(TraceTable& table, const Json& line, const std::string& path) {
 TraceTable read_table(const std::string& run) {
   TraceTable table{.run = run, .sigma = read_sigma(run), .steps = {}, .methods = {}, .values = {}};
   const std::string path = run + "/metrics.jsonl";
-  const std::string text = text_of(path);
+  const std::string text = read_text(path);
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     if (end > start) add_line(table, parse(std::string_view(text).substr(start, end - start), path), path);
@@ -135,7 +130,7 @@ std::string write_trace_csv(const std::vector<std::string>& runs, const std::str
   const std::string text = csv_of(tables);
   const std::string path =
       fmt::format("{}/tracereg_sigma{}_seeds{}.csv", folder, python_float(tables.front().sigma), runs.size());
-  write_file_atomically(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  write_text_atomically(path, text);
   return path;
 }
 

@@ -55,8 +55,7 @@ JsonLines::JsonLines(std::string path, const std::function<void(const nlohmann::
                      std::string& warning)
     : path_(std::move(path)) {
   if (!std::filesystem::exists(path_)) write_file_atomically(path_, {});  // syncs the directory entry too
-  const std::vector<std::uint8_t> bytes = read_file(path_);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string text = read_text(path_);
   const std::size_t sound = read_lines(text, path_, take, warning);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (descriptor_ < 0) fail("open", path_, errno);

@@ -16,15 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-void write_text(const std::string& path, const std::string& text) {
-  write_file_atomically(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
-
-std::string read_text(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = read_file(path);
-  return {bytes.begin(), bytes.end()};
-}
-
 // 0: best/ holds nothing that we know of.
 std::int64_t trial_in_best(const std::string& directory) {
   std::ifstream file(directory + "/best/trial.json");
@@ -73,7 +64,7 @@ void settle_definition(const SweepDefinition& definition, const std::string& dir
     if (const auto difference = first_difference(before, definition))
       throw InvalidArgument(fmt::format("{} holds another sweep: {}", directory, *difference));
   }
-  write_text(path, to_toml(definition));
+  write_text_atomically(path, to_toml(definition));
 }
 
 void settle_best(const TrialLog& log, const std::string& directory) {
@@ -83,7 +74,7 @@ void settle_best(const TrialLog& log, const std::string& directory) {
   if (there == best->candidate.trial) return;
   if (there != 0) fs::rename(directory + "/best", fmt::format("{}/best-of-trial-{:04}", directory, there));
   fs::create_directories(directory + "/best");
-  write_text(directory + "/best/trial.json", log.json_of(*best).dump(2) + "\n");
+  write_text_atomically(directory + "/best/trial.json", log.json_of(*best).dump(2) + "\n");
 }
 
 std::vector<BestRun> recorded_best_runs(const SweepDefinition& definition, const TrialLog& log,
@@ -116,7 +107,7 @@ void write_summary(const SweepDefinition& definition, const TrialLog& log, const
   summary["best"] = best == nullptr ? Json(nullptr) : log.json_of(*best);
   summary["best_runs"] = best_runs_json(best_runs);
   summary["space"] = space_json(definition.space);
-  write_text(directory + "/summary.json", summary.dump(2) + "\n");
+  write_text_atomically(directory + "/summary.json", summary.dump(2) + "\n");
 }
 
 }  // namespace spectralclip::lab

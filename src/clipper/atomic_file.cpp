@@ -129,4 +129,13 @@ std::vector<std::uint8_t> read_file(const std::string& path) {
   return bytes;
 }
 
+void write_text_atomically(const std::string& path, std::string_view text) {
+  write_file_atomically(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+std::string read_text(const std::string& path) {
+  const std::vector<std::uint8_t> bytes = read_file(path);
+  return {bytes.begin(), bytes.end()};
+}
+
 }  // namespace spectralclip

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spectralclip {
@@ -15,6 +16,10 @@ namespace spectralclip {
 void write_file_atomically(const std::string& path, std::span<const std::uint8_t> bytes);
 
 [[nodiscard]] std::vector<std::uint8_t> read_file(const std::string& path);
+
+// The same for text.
+void write_text_atomically(const std::string& path, std::string_view text);
+[[nodiscard]] std::string read_text(const std::string& path);
 
 // All bytes, over short writes and interruptions; 0 or the errno of the write that failed.
 [[nodiscard]] int write_fully(int descriptor, std::span<const std::uint8_t> bytes) noexcept;

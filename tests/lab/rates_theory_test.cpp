@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "noise/draws.h"
+#include "rates_vectors.h"
 #include "spectralclip/error.h"
 #include "studies/fit.h"
 #include "studies/rates_problem.h"
@@ -20,21 +21,6 @@
 namespace spectralclip::lab {
 namespace {
 
-using Vector = std::vector<double>;
-
-double dot(const Vector& a, const Vector& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
-double norm(const Vector& a) { return std::sqrt(dot(a, a)); }
-Vector sum_of(const Vector& a, double factor, const Vector& b) {
-  Vector out = a;
-  for (std::size_t i = 0; i < a.size(); ++i) out[i] += factor * b[i];
-  return out;
-}
-Vector gradient_of(const RatesProblem& problem, const Vector& X) {
-  Vector out(X.size()), scratch(X.size());
-  const double square = problem.gradient(X, out, scratch);
-  EXPECT_NEAR(square, dot(out, out), 1e-14 * square);
-  return out;
-}
 Vector random_matrix(const RatesProblem& problem, double scale, std::int64_t step) {
   Vector X(problem.entries());
   Draws draws(17, "test", step);
