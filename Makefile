@@ -5,17 +5,31 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup core build demo test test-dev test-torch test-device test-python test-wheel test-sanitizers test-asan test-tsan fuzz \
+.PHONY: help setup core build demo test test-dev test-torch test-device test-python test-wheel test-sanitizers test-asan test-tsan test-aarch64 fuzz \
         bench lint lint-python format wheel clean install layers fuzz-with
 
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 10
+# For variations: make test-dev CTEST_OPTIONS="--schedule-random --repeat until-fail:5", make test-python PYTEST_OPTIONS=-x
+CTEST_OPTIONS ?=
+PYTEST_OPTIONS ?=
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Equal sources and flags in another build directory make equal objects, the precompiled torch header included.
 export CCACHE_NOHASHDIR := 1
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
+
+# A home directory that cannot be written has no place for a compiler cache: it goes into build/ then.
+ifeq ($(CCACHE_DIR),)
+ifneq ($(shell mkdir -p "$$HOME/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo yes),yes)
+export CCACHE_DIR := $(CURDIR)/build/ccache
+endif
+endif
+
+# What torch must be told on this processor before it multiplies 16-bit matrices: NAME=VALUE words, usually none. Asked
+# once a set-up and kept with the build (tools/cpu_limits.sh).
+CPU_LIMITS = eval "$$(tools/cpu_limits.sh)";
 
 # Some kernels place programs where ThreadSanitizer cannot map its shadow; a fixed layout avoids that.
 FIXED_LAYOUT := $(shell setarch -R true 2>/dev/null && echo setarch -R)
@@ -30,7 +44,8 @@ define configure_and_build
 	@$(FIXED_LAYOUT) cmake --build --preset $(1) --parallel $(JOBS) $(if $(3),--target $(3))
 endef
 define run_ctest
-	@$(FIXED_LAYOUT) ctest --preset $(1) --parallel $(JOBS) --output-log build/$(1)/ctest.log
+	@$(CPU_LIMITS) $(FIXED_LAYOUT) ctest --preset $(1) --parallel $(JOBS) --output-junit "$(CURDIR)/build/$(1)/results.xml" \
+	  --output-log build/$(1)/ctest.log $(CTEST_OPTIONS)
 endef
 
 help:  ## this list
@@ -53,13 +68,10 @@ demo: setup  ## the paper's MLP under heavy-tailed noise, in short form: a table
 	$(call configure_and_build,torch,,spectralclip_cli)
 	@tools/demo.sh
 
-test: setup layers test-dev test-sanitizers fuzz test-torch test-python  ## all tests: C++, sanitizers, fuzzing, LibTorch, Python
-	@for preset in dev asan tsan torch; do \
-	  printf '%-5s %s\n' $$preset "$$(grep -h 'tests passed' build/$$preset/ctest.log)"; \
-	done
-	@cat build/fuzz/fuzz/summary.txt 2>/dev/null || echo "fuzz  skipped"
-	@printf "pytest %s\n" "$$(tail -n 1 build/pytest.log)"
-	@echo "make test: all passed"
+test: setup  ## all tests: C++, sanitizers, fuzzing, LibTorch, Python; every stage runs, then one table
+	@python3 tools/run_stages.py layers= test-dev=build/dev/results.xml test-asan=build/asan/results.xml \
+	  test-tsan=build/tsan/results.xml fuzz=build/fuzz/results.xml test-torch=build/torch/results.xml \
+	  test-python=build/pytest.xml
 
 layers:
 	@python3 tools/check_layers.py --self-test
@@ -75,8 +87,9 @@ test-torch: setup  ## the adapter for LibTorch and the laboratory, in build/torc
 
 test-python: setup  ## the Python package on the operators of build/torch, and the program spectralclip
 	$(call configure_and_build,torch)
-	@SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" PYTHONPATH="$(CURDIR)/python" \
-	  .venv/bin/python -m pytest -q -n $(JOBS) --dist loadfile 2>&1 | tee build/pytest.log
+	@$(CPU_LIMITS) SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" \
+	  PYTHONPATH="$(CURDIR)/python" .venv/bin/python -m pytest -q -n $(JOBS) --dist loadfile --junitxml build/pytest.xml \
+	  $(PYTEST_OPTIONS)
 
 test-device: setup  ## the conformance list by ATen operators alone
 	$(call configure_and_build,torch)
@@ -96,13 +109,14 @@ test-asan test-tsan: test-%: setup
 
 fuzz:  ## each fuzz target for FUZZ_SECONDS (clang)
 	@tools/bootstrap.sh build fuzz
-	@rm -f build/fuzz/fuzz/summary.txt
 	@if clang="$$(tools/find_fuzzing_clang.sh)"; then $(MAKE) --no-print-directory fuzz-with CLANGXX="$$clang"; \
-	else echo "fuzz: skipped, because no clang++ here can link a libFuzzer target"; fi
+	else echo "fuzz: skipped, because no clang++ here can link a libFuzzer target"; mkdir -p build/fuzz; \
+	  echo '<testsuite><testcase name="fuzz: no clang++ here can link a libFuzzer target"><skipped/></testcase></testsuite>' \
+	    >build/fuzz/results.xml; fi
 
 fuzz-with:
 	$(call configure_and_build,fuzz,-DCMAKE_CXX_COMPILER=$(CLANGXX) -DCMAKE_C_COMPILER=$(subst clang++,clang,$(CLANGXX)))
-	@mkdir -p build/fuzz/fuzz && tools/run_fuzzers.sh build/fuzz/fuzz $(FUZZ_SECONDS)
+	@tools/run_fuzzers.sh build/fuzz/fuzz $(FUZZ_SECONDS) build/fuzz/results.xml
 
 bench: build  ## the benchmarks of the README's tables, core and torch; wants an idle machine
 	@build/release/bench/bench_clip

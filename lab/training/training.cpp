@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "noise/noise.h"
+#include "spectralclip/torch/sixteen_bit.h"
 #include "training/mlp.h"
 #include "training/optimizers.h"
 #include "training/state.h"
@@ -146,6 +147,8 @@ std::unique_ptr<Experiment> make_mlp_training(const Config& config) {
 std::string torch_text() {
   return std::string(TORCH_VERSION) + " (" + std::to_string(at::get_num_threads()) + " threads by default)";
 }
+
+std::string sixteen_bit_failure() { return spectralclip::torch::sixteen_bit_failure(); }
 
 std::vector<TaskInfo> training_tasks() {
   return {{"mlp-heavy-tail",

@@ -15,4 +15,7 @@ namespace spectralclip::lab {
 // "2.13.0 (2 threads by default)".
 [[nodiscard]] std::string torch_text();
 
+// Empty, or why LibTorch cannot multiply bfloat16 and float16 matrices here (spectralclip/torch/sixteen_bit.h).
+[[nodiscard]] std::string sixteen_bit_failure();
+
 }  // namespace spectralclip::lab

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "scratch_folder.h"
 #include "spectralclip/error.h"
 
 namespace spectralclip::lab {
@@ -18,22 +19,19 @@ namespace fs = std::filesystem;
 
 class TraceCsv : public testing::Test {
  protected:
-  void SetUp() override { fs::remove_all(root_); }
-  void TearDown() override { fs::remove_all(root_); }
-
   std::string write_run(const std::string& name, const std::string& metrics, const std::string& sigma = "0.01",
                         const std::string& task = "trace-regression") {
-    const fs::path run = root_ / name;
+    const fs::path run = fs::path(folder()) / name;
     fs::create_directories(run);
     std::ofstream(run / "metrics.jsonl") << metrics;
     std::ofstream(run / "summary.json") << R"({"status":"finished","task":")" << task
                                         << R"(","settings":{"trace.sigma":")" << sigma << R"("}})";
     return run.string();
   }
-  [[nodiscard]] std::string folder() const { return root_.string(); }
+  [[nodiscard]] const std::string& folder() const { return folder_.path(); }
 
  private:
-  fs::path root_ = fs::path(testing::TempDir()) / "trace_csv_test";
+  ScratchFolder folder_;
 };
 
 std::string text_of(const std::string& path) {

@@ -5,10 +5,22 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
+import subprocess
 
 import hypothesis
 import pytest
-import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What torch must be told on this processor before its first product, as `make test-python` exports it: a pytest that
+# was started by hand needs it too. Before torch is imported.
+for name, value in re.findall(
+    r"export (\w+)=(\S+)", subprocess.run([ROOT / "tools" / "cpu_limits.sh"], capture_output=True, text=True).stdout
+):
+    os.environ.setdefault(name, value)
+
+import torch  # noqa: E402
 
 # The same examples on every run and no deadline: the machine may be busy.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None, max_examples=30)
@@ -35,8 +47,7 @@ def generator() -> torch.Generator:
 @pytest.fixture(scope="session")
 def shakespeare() -> str:
     """Tiny Shakespeare: SPECTRALCLIP_DATA/shakespeare/input.txt, or ../shared/data beside the project."""
-    root = pathlib.Path(__file__).resolve().parents[2]
-    data = pathlib.Path(os.environ.get("SPECTRALCLIP_DATA", root.parent / "shared" / "data"))
+    data = pathlib.Path(os.environ.get("SPECTRALCLIP_DATA", ROOT.parent / "shared" / "data"))
     path = data / "shakespeare" / "input.txt"
     if not path.is_file():
         pytest.skip(f"tiny Shakespeare is absent ({path}); SPECTRALCLIP_DATA names the folder of shakespeare/input.txt")

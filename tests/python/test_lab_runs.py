@@ -22,7 +22,13 @@ from lab_tool import (
 
 pytestmark = needs_program
 
+# Heavy-tailed noise at the presets' learning rates is chaotic: after some eighty steps the losses of two instruction
+# sets share one digit, and one run may diverge where the other does not. A run that has to finish here takes steps so
+# small that rounding stays rounding.
+CALM = 1e-5
+
 SHORT = settings(
+    optimizer__lr=CALM,
     train__steps=3000,
     record__checkpoint_every=100,
     record__layers_every=50,
@@ -53,7 +59,7 @@ def whole(tmp_path_factory):
 def test_a_run_leaves_what_it_says(whole):
     facts = summary(whole)
     assert facts["status"] == "finished" and facts["step"] == facts["steps"] == 3000
-    assert facts["settings"]["optimizer.lr"] == "0.00854" and facts["command"].startswith("spectralclip run ")
+    assert facts["settings"]["optimizer.lr"] == "1e-05" and facts["command"].startswith("spectralclip run ")
     assert {"train_loss", "val_loss", "min_loss", "baseline_loss"} <= facts["results"].keys()
     logged = [line["step"] for line in lines(whole / "metrics.jsonl")]
     assert logged == [*range(1, 21), *range(25, 3001, 25)]
@@ -134,7 +140,7 @@ def test_a_diverged_run_is_recorded(tmp_path):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "sgdm", "adam", "adamw", "muon"])
 def test_every_optimizer_trains_and_resumes(tmp_path, optimizer):
-    words = ["mlp-heavy-tail", *settings(optimizer__kind=optimizer, train__steps=400, mlp__samples=500)]
+    words = ["mlp-heavy-tail", *settings(optimizer__kind=optimizer, optimizer__lr=CALM, train__steps=400, mlp__samples=500)]
     assert call("run", *words, "--out", tmp_path / "whole").returncode == 0
     process = start("run", *words, "--out", tmp_path / "run", "--quiet")
     while not (tmp_path / "run" / "metrics.jsonl").exists():
@@ -152,7 +158,7 @@ def test_every_clipper_trains(tmp_path, clip):
     done = call(
         "run",
         "mlp-heavy-tail",
-        *settings(clip__kind=clip, train__steps=300, mlp__samples=500),
+        *settings(clip__kind=clip, optimizer__lr=CALM, train__steps=300, mlp__samples=500),
         "--out",
         tmp_path / "run",
     )
@@ -165,6 +171,7 @@ def test_every_clipper_trains(tmp_path, clip):
 @pytest.mark.parametrize("method", ["exact", "gram", "sketched", "tracked", "newton_schulz", "auto"])
 def test_every_method_clips_to_the_threshold(tmp_path, method):
     words = settings(clip__method=method, train__steps=200, record__spectra_every=100, mlp__samples=500, clip__tau=0.02)
+    words += settings(optimizer__lr=CALM)
     done = call("run", "mlp-heavy-tail-sgdm-spectral-constant", *words, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     for layer in lines(tmp_path / "run" / "spectra.jsonl")[-1]["layers"]:
@@ -174,14 +181,19 @@ def test_every_method_clips_to_the_threshold(tmp_path, method):
 
 
 @pytest.mark.parametrize("noise", ["none", "gaussian", "pareto", "rank_gaussian", "rank_pareto"])
-def test_every_noise_runs(tmp_path, noise):
-    words = settings(noise__kind=noise, noise__probability=1, train__steps=100, mlp__samples=500, noise__scale=0.01)
-    assert call("run", SPECTRAL, *words, "--out", tmp_path / "run").returncode == 0
+def test_every_noise_reaches_the_gradients(tmp_path, noise):
+    words = settings(train__steps=100, mlp__samples=500, optimizer__lr=CALM)
+    noisy = settings(noise__kind=noise, noise__probability=1, noise__scale=0.01)
+    assert call("run", SPECTRAL, *words, *noisy, "--out", tmp_path / "run").returncode == 0
+    assert call("run", SPECTRAL, *words, *settings(noise__kind="none"), "--out", tmp_path / "clean").returncode == 0
+    first, clean = (lines(tmp_path / name / "metrics.jsonl")[0] for name in ("run", "clean"))
+    assert first["loss"] == clean["loss"]
+    assert (first["grad_norm_pre"] == clean["grad_norm_pre"]) == (noise == "none")
 
 
 def test_several_presets_and_seeds(tmp_path):
     names = ["mlp-heavy-tail-sgdm-norm", SPECTRAL]
-    words = [*names, *settings(train__steps=200, mlp__samples=500), "--seeds", "1..2", "--out", tmp_path]
+    words = [*names, *settings(train__steps=200, mlp__samples=500, optimizer__lr=CALM), "--seeds", "1..2", "--out", tmp_path]
     done = call("run", *words)
     assert done.returncode == 0, done.stderr
     for name in names:

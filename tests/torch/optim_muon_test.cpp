@@ -3,6 +3,7 @@
 #include "spectralclip/torch/muon.h"
 
 #include "spectralclip/error.h"
+#include "spectralclip/torch/sixteen_bit.h"
 #include "torch/optim_cases.h"
 
 namespace spectralclip::torch {
@@ -150,7 +151,11 @@ TEST(Muon, WorkTypes) {
   EXPECT_EQ(half.scalar_type(), at::kFloat);
   // Each of five rounds stores 20 singular values of about 1 in 8 bits; measured 0.36 of this.
   EXPECT_TRUE(close(half, single, 5 * std::sqrt(20.0) * epsilon(at::kBFloat16)));
-  EXPECT_GT(distance(half, single), 1000 * epsilon(at::kFloat));
+  if (sixteen_bit_failure().empty()) {
+    EXPECT_GT(distance(half, single), 1000 * epsilon(at::kFloat));
+  } else {
+    EXPECT_TRUE(at::equal(half, single)) << "float32 takes the place of what this processor cannot multiply";
+  }
   // float64 keeps its digits unless asked otherwise.
   const at::Tensor in_double = update_of(G.to(at::kDouble), OrthogonalizeType::automatic);
   EXPECT_GT(distance(in_double, update_of(G.to(at::kDouble), OrthogonalizeType::float32)), epsilon(at::kFloat) / 100);

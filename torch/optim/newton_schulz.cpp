@@ -2,11 +2,25 @@
 // See newton_schulz.h. The products are those of torch.optim.Muon, in its order, so that bfloat16 work rounds alike.
 #include "optim/newton_schulz.h"
 
+#include "spectralclip/torch/sixteen_bit.h"
+
 namespace spectralclip::torch {
 
-at::ScalarType orthogonalize_type(const at::Tensor& tensor, OrthogonalizeType type) noexcept {
+namespace {
+
+// A step must not end in the middle because of the processor it runs on.
+at::ScalarType bfloat16_if_possible(const at::Tensor& tensor) {
+  if (!tensor.is_cpu() || sixteen_bit_failure().empty()) return at::kBFloat16;
+  TORCH_WARN_ONCE("Muon: bfloat16 products do not work on this processor (", sixteen_bit_failure(),
+                  "), float32 takes their place; ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 may help, `spectralclip doctor` says");
+  return at::kFloat;
+}
+
+}  // namespace
+
+at::ScalarType orthogonalize_type(const at::Tensor& tensor, OrthogonalizeType type) {
   if (type == OrthogonalizeType::float32) return at::kFloat;
-  if (type == OrthogonalizeType::bfloat16) return at::kBFloat16;
+  if (type == OrthogonalizeType::bfloat16) return bfloat16_if_possible(tensor);
   if (tensor.scalar_type() == at::kDouble) return at::kDouble;
   return tensor.is_cpu() ? at::kFloat : at::kBFloat16;
 }

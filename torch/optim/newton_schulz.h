@@ -9,7 +9,8 @@
 
 namespace spectralclip::torch {
 
-[[nodiscard]] at::ScalarType orthogonalize_type(const at::Tensor& tensor, OrthogonalizeType type) noexcept;
+// What the products work in; bfloat16 becomes float32, with one warning, where the processor cannot multiply it.
+[[nodiscard]] at::ScalarType orthogonalize_type(const at::Tensor& tensor, OrthogonalizeType type);
 
 // M: m x n, not written. Returns m x n in orthogonalize_type(). sigma / max(||M||_F, eps) goes through
 // x -> a x + b x^3 + c x^5, ns_steps times. Cost, k = min(m, n): ns_steps (4 m n k + 2 k^3) flops.
