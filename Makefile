@@ -49,7 +49,7 @@ define run_ctest
 endef
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | \
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/' | \
 	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup:  ## install what is missing (apt, .venv); does nothing the second time
@@ -106,6 +106,11 @@ test-sanitizers: test-asan test-tsan  ## the tests under Address-, UndefinedBeha
 test-asan test-tsan: test-%: setup
 	$(call configure_and_build,$*)
 	$(call run_ctest,$*)
+
+test-aarch64:  ## kernels, conformance and properties for 64-bit Arm (NEON), cross-compiled, by qemu; not part of test
+	@tools/bootstrap.sh build test aarch64
+	$(call configure_and_build,aarch64)
+	$(call run_ctest,aarch64)
 
 fuzz:  ## each fuzz target for FUZZ_SECONDS (clang)
 	@tools/bootstrap.sh build fuzz

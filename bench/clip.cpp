@@ -17,17 +17,19 @@
 #include "layer_set.h"
 #include "roofline.h"
 #include "set_run.h"
+#include "spectralclip/version.h"
 
 namespace spectralclip::bench {
 namespace {
 
 constexpr const char* kSections[] = {"set", "gram", "growth", "roofline"};
 constexpr const char* kHelp =
-    "usage: bench_clip [--threads 1,2] [--rounds 15] [--only SECTION,...] [--quick] [--json FILE]\n"
+    "usage: bench_clip [--threads 1,2] [--rounds 15] [--only SECTION,...] [--target AVX2] [--quick] [--json FILE]\n"
     "  --threads  thread counts to compare, ascending\n"
     "  --rounds   interleaved rounds over the set\n"
     "  --only     of: set (norm clipping, tracked, sketched), gram (against a full SVD), growth (4096 x 4096),\n"
     "             roofline (fused pass against the machine's peaks)\n"
+    "  --target   the instruction set of the kernels, of those this processor has; the widest by default\n"
     "  --quick    a quarter of the layers and three rounds: does it run, not how fast\n"
     "  --json     everything measured, raw times included\n";
 
@@ -95,6 +97,8 @@ Options parse(int argc, char** argv) {
       options.only = parse_sections(value());
     } else if (argument == "--quick") {
       options.quick = true;
+    } else if (argument == "--target") {
+      set_simd_target(value());
     } else if (argument == "--json") {
       options.json = value();
     } else {

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   cli::add_doctor(program, status);
   cli::add_completion(program, status);
   try {
+    set_simd_target_from_environment();
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = program.exit(error);

@@ -4,9 +4,9 @@
 # file), so the second run finds nothing to do. System packages come from apt, with sudo only when not root; Python parts
 # go into .venv. Does not upgrade, remove or configure anything.
 #
-#   tools/bootstrap.sh [build] [test] [torch] [lab] [browser] [fuzz] [lint] [lint-python]      default: build test
+#   tools/bootstrap.sh [build] [test] [torch] [lab] [browser] [fuzz] [aarch64] [lint] [lint-python]      default: build test
 #
-# build, test, torch and lab are required; browser, fuzz and the lints are best effort: only their own targets miss them.
+# build, test, torch, lab and aarch64 (adds Debian's arm64 packages) are required; browser, fuzz and the lints are best effort: only their own targets miss them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -64,6 +64,13 @@ look_for() {
       ;;
     browser) need_command chromium chromium ;;
     fuzz) tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev) ;;
+    aarch64)
+      have_package libhwy-dev:arm64 || as_root dpkg --add-architecture arm64
+      need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+      need_command qemu-aarch64 qemu-user
+      have_package libhwy-dev:arm64 || missing+=(libhwy-dev:arm64)
+      have_package libgtest-dev:arm64 || missing+=(libgtest-dev:arm64)
+      ;;
     lint)
       need_command clang-format-14 clang-format-14
       need_command clang-tidy-14 clang-tidy-14
@@ -73,7 +80,7 @@ look_for() {
       wants_python=yes
       wants_linters=yes
       ;;
-    *) die "unknown group '$1' (build, test, torch, lab, browser, fuzz, lint, lint-python)" ;;
+    *) die "unknown group '$1' (build, test, torch, lab, browser, fuzz, aarch64, lint, lint-python)" ;;
   esac
 }
 
@@ -112,7 +119,7 @@ provide() {
   say "missing for '$1': ${missing[*]}"
   if ! apt_install "${missing[@]}"; then
     case "$1" in
-      build | test | lab) die "could not install: ${missing[*]}" ;;
+      build | test | lab | aarch64) die "could not install: ${missing[*]}" ;;
       *) say "going on without '$1'" ;;
     esac
   fi

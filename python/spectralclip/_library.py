@@ -47,3 +47,5 @@ def load() -> None:
 
 load()
 ops = torch.ops.spectralclip
+if "SPECTRALCLIP_SIMD_TARGET" in os.environ:  # one instruction set for the kernels, to compare machines
+    ops.set_simd_target(os.environ["SPECTRALCLIP_SIMD_TARGET"])

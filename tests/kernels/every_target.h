@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kernels/norm.h"
+#include "spectralclip/version.h"
 
 #if !SPECTRALCLIP_NO_SIMD
 #include "kernels/targets.h"
@@ -25,14 +26,19 @@ void for_each_target(const Body& body) {
 }
 #else
 struct RestoreTargets {
-  ~RestoreTargets() { hwy::SetSupportedTargetsForTest(0); }
+  ~RestoreTargets() {
+    set_simd_target("");
+    set_simd_target_from_environment();
+  }
 };
 
 template <class Body>
 void for_each_target(const Body& body) {
   const RestoreTargets restore;
-  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
+  set_simd_target("");
+  const auto targets = hwy::SupportedAndGeneratedTargets();  // before they are narrowed to one
+  for (const auto target : targets) {
+    set_simd_target(hwy::TargetName(target));
     ASSERT_EQ(std::string(chosen_target()), hwy::TargetName(target)) << "dispatch ignores the mocked target";
     const testing::ScopedTrace trace(__FILE__, __LINE__, hwy::TargetName(target));
     body();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/every_target.h"
+#include "spectralclip/error.h"
 #include "kernels/guarded.h"
 #include "kernels/reference.h"
 #include "kernels/small_products.h"
@@ -121,6 +122,25 @@ TYPED_TEST(NormTest, AddIsOneRoundingPerEntry) {
       ASSERT_TRUE(y.intact() && x.intact()) << n;
     }
   });
+}
+
+TEST(SimdTarget, IsChosenByNameAndRefusedWithTheChoices) {
+  const std::string widest = [] {
+    set_simd_target("");
+    return std::string(simd_target());
+  }();
+  try {
+    set_simd_target("AVX9");
+    FAIL() << "AVX9 was accepted";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("\"AVX9\""), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(widest), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(simd_target(), widest);
+  set_simd_target(widest);
+  EXPECT_EQ(simd_target(), widest);
+  set_simd_target("");
+  set_simd_target_from_environment();
 }
 
 }  // namespace

@@ -98,6 +98,8 @@ TORCH_LIBRARY(spectralclip, m) {
   m.def("clipper_step_(int handle, Tensor(a!)[] gradients, int[] numbers) -> Tensor");
   m.def("report_fields() -> str[]", &ops::field_names);
   m.def("simd_target() -> str", [] { return std::string(spectralclip::simd_target()); });
+  m.def("set_simd_target(str name) -> ()",
+        [](std::string_view name) { ops::translated([&] { spectralclip::set_simd_target(name); }); });
   m.def("core_version() -> str", [] { return std::string(spectralclip::version()); });
 }
 
