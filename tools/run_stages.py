@@ -11,15 +11,30 @@ by a file that is missing though the stage ended well. Standard library only: it
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
 
 SLOWEST = 10
+
+
+def plain_name(name: str | None) -> str:
+    """Without the bytes of its parameter, which ctest takes from GoogleTest's list."""
+    return (name or "").partition("  # GetParam()")[0]
+
+
+def reason_of(case: ElementTree.Element) -> str:
+    """Why a test was skipped: GoogleTest says it on the line after "Skipped", pytest in the message."""
+    said = re.search(r": Skipped\n(.*)", case.findtext("system-out") or "")
+    skipped = case.find("skipped")
+    message = "" if skipped is None else skipped.get("message") or ""
+    return said[1] if said else message or "no reason given"
 
 
 @dataclasses.dataclass
@@ -30,7 +45,7 @@ class Stage:
     seconds: float = 0.0
     times: dict[str, float] = dataclasses.field(default_factory=dict)
     failed: list[str] = dataclasses.field(default_factory=list)
-    skipped: list[str] = dataclasses.field(default_factory=list)
+    skipped: dict[str, str] = dataclasses.field(default_factory=dict)  # test -> reason
 
     def run(self) -> None:
         print(f"\n=== {self.name}", flush=True)
@@ -54,14 +69,13 @@ class Stage:
             self.failed.append(f"{self.name} (exit code {self.code}: see its output above)")
 
     def take(self, case: ElementTree.Element) -> None:
-        group = case.get("classname") or ""
-        name = case.get("name") or "?"
+        group, name = (plain_name(case.get(key)) for key in ("classname", "name"))
         name = name if group in ("", name) else f"{group.rpartition('.')[2]}::{name}"
         self.times[name] = float(case.get("time") or 0)
         if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
             self.failed.append(name)
         elif case.find("skipped") is not None or case.get("status") in ("disabled", "notrun"):
-            self.skipped.append(name)
+            self.skipped[name] = reason_of(case)
 
     def slowest(self) -> list[tuple[str, float]]:
         return sorted(self.times.items(), key=lambda item: -item[1])[:SLOWEST]
@@ -84,8 +98,8 @@ def print_table(stages: list[Stage]) -> None:
     for stage in stages:
         for name in stage.failed:
             print(f"failed: {stage.name}: {name}")
-        for name in stage.skipped:
-            print(f"skipped: {stage.name}: {name}")
+        for reason, count in collections.Counter(stage.skipped.values()).items():
+            print(f"skipped: {stage.name}: {count} ({reason})")
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import hypothesis
 import pytest
@@ -19,6 +20,10 @@ for name, value in re.findall(
     r"export (\w+)=(\S+)", subprocess.run([ROOT / "tools" / "cpu_limits.sh"], capture_output=True, text=True).stdout
 ):
     os.environ.setdefault(name, value)
+
+# Inductor's cache keeps precompiled headers of other instruction sets: one of this process alone.
+_inductor_cache = tempfile.TemporaryDirectory(prefix="spectralclip-inductor-")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = _inductor_cache.name
 
 import torch  # noqa: E402
 

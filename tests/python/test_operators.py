@@ -5,6 +5,7 @@ functions that contain the clip, in one graph and equal to eager."""
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import pytest
 import torch
@@ -64,9 +65,18 @@ def test_every_operator_is_checked():
     schemas = {s.name.split("::")[1] for s in torch._C._jit_get_all_schemas() if s.name.startswith("spectralclip::")}
     without_tensors = {"report_fields", "simd_target", "core_version"}
     checked = {"clip_singular_values", "clip_singular_values_", "clip_grads_", "clipper_step_"}
-    assert schemas == checked | without_tensors
+    assert schemas == checked | without_tensors | {"set_simd_target"}  # the last one is tested below
     assert all(isinstance(getattr(ops, name)(), (str, list)) for name in without_tensors)
     assert known  # loaded
+
+
+def test_simd_target_is_chosen_by_name():
+    widest = ops.simd_target()
+    ops.set_simd_target(widest)
+    with pytest.raises(ValueError, match=f'no SIMD target "AVX9" here, expected one of .*{widest}'):
+        ops.set_simd_target("AVX9")
+    ops.set_simd_target(os.environ.get("SPECTRALCLIP_SIMD_TARGET", ""))
+    assert ops.simd_target() == widest
 
 
 def test_schemas_mark_what_is_written():
