@@ -5,12 +5,16 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE "${SCRATCH}")
+set(build "${SCRATCH}/build")
 set(project "${CMAKE_CURRENT_LIST_DIR}/${WAY}")
 set(program consume)
 # diag(3, 4) under tau = 2 has sigma_max 4, and what is left has singular values 2 and 2.
 set(expected "sigma_max 4\\.000 clipped 2 left 2\\.000 2\\.000")
 if(WAY STREQUAL "add_subdirectory")
-  # The same flags as the outer build, so that ccache already has the objects of the library.
+  # The same flags as the outer build, and a folder as deep (ccache writes paths relative to it): so ccache has the
+  # library's objects already.
+  set(build "${LIBRARY_BUILD}-${WAY}")
+  file(REMOVE_RECURSE "${build}")
   set(where "-DSPECTRALCLIP_SOURCE=${LIBRARY_SOURCE}" "-DSPECTRALCLIP_SIMD=${SIMD}" "-DSPECTRALCLIP_WERROR=${WERROR}")
 else()
   run("${CMAKE_COMMAND}" --install "${LIBRARY_BUILD}" --prefix "${SCRATCH}/prefix")
@@ -35,9 +39,9 @@ if(WAY STREQUAL "torch")
   list(APPEND configure "-DTorch_DIR=${TORCH_DIR}")
 endif()
 
-run(${configure} -S "${project}" -B "${SCRATCH}/build")
-run("${CMAKE_COMMAND}" --build "${SCRATCH}/build")
-execute_process(COMMAND "${SCRATCH}/build/${program}" OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
+run(${configure} -S "${project}" -B "${build}")
+run("${CMAKE_COMMAND}" --build "${build}")
+execute_process(COMMAND "${build}/${program}" OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
 message("${printed}")
 if(NOT printed MATCHES "${expected}")
   message(FATAL_ERROR "unexpected output")
