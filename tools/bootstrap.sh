@@ -6,7 +6,8 @@
 #
 #   tools/bootstrap.sh [build] [test] [torch] [lab] [browser] [fuzz] [aarch64] [lint] [lint-python]      default: build test
 #
-# build, test, torch, lab and aarch64 (adds Debian's arm64 packages) are required; browser, fuzz and the lints are best effort: only their own targets miss them.
+# build, test, torch, lab and aarch64 (adds Debian's arm64 packages) are required; browser, fuzz and the lints are best
+# effort: only their own targets miss them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -108,7 +109,8 @@ apt_install() {
     lists_updated=yes
   fi
   say "apt-get install $*"
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+  # Another checkout may be installing: wait for it.
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -o DPkg::Lock::Timeout=600 -y -qq --no-install-recommends "$@" </dev/null >/dev/null
 }
 
 # A group that cannot be completed ends the run when it is required and is only mentioned otherwise.
