@@ -3,11 +3,13 @@
 // the writer, so that both cannot be wrong alike.
 #pragma once
 
+#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -111,8 +113,7 @@ class JsonReader {
         take("+");
       if (!digits(token)) return false;
     }
-    x = std::strtod(token.c_str(), nullptr);
-    return true;
+    return std::from_chars(token.data(), token.data() + token.size(), x).ec == std::errc();  // whatever the locale
   }
 
   bool string(std::string& text) {
