@@ -3,6 +3,7 @@
 // text.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <string>
 
@@ -13,6 +14,7 @@ namespace spectralclip::detail {
 template <class... Parts>
 [[nodiscard]] std::string concat(const Parts&... parts) {
   std::ostringstream text;
+  text.imbue(std::locale::classic());  // not the host's decimal comma
   (text << ... << parts);
   return std::move(text).str();
 }

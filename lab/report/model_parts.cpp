@@ -3,8 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <string>
 
 namespace spectralclip::lab::report {
 
@@ -12,7 +13,10 @@ Json number(double value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   if (!std::isfinite(value)) return nullptr;
   if (value == std::floor(value) && std::abs(value) < kExact) return static_cast<std::int64_t>(value);
-  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+  const std::string text = fmt::format("{:.6g}", value);
+  double rounded = value;
+  std::from_chars(text.data(), text.data() + text.size(), rounded);  // whatever the locale
+  return rounded;
 }
 
 Json numbers(std::span<const double> values) {
