@@ -19,9 +19,10 @@ SPECTRAL = "mlp-heavy-tail-sgdm-spectral-quantile"
 
 
 def call(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """Runs the program to its end; options are those of subprocess.run."""
+    """Runs the program to its end, or to an hour's quarter: a hang, whatever else the machine does; options are those of
+    subprocess.run."""
     command = [str(PROGRAM), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload]
 
 
 def start(*words: object) -> subprocess.Popen[str]:
