@@ -186,9 +186,19 @@ TEST(Sweep, TwoCannotShareADirectory) {
   EXPECT_NE(refusal.find("in use by process " + std::to_string(::getpid())), std::string::npos) << refusal;
 }
 
-// run_sweep in a process of its own, `signal` after `delay`; false when it had ended by itself.
+// Until all files are there, or for a minute: how long that takes is the machine's business.
+void wait_for(const std::string& folder, const std::vector<std::string>& files) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  for (const std::string& file : files) {
+    while (!std::filesystem::exists(folder + "/" + file) && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+}
+
+// run_sweep in a process of its own, `signal` a `delay` after `files` are there; false when it had ended by itself.
 bool run_and_signal(const SweepDefinition& definition, const SweepOptions& options, int signal,
-                    std::chrono::milliseconds delay, int& exit_code) {
+                    const std::vector<std::string>& files, std::chrono::milliseconds delay, int& exit_code) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     int code = 9;
@@ -200,6 +210,7 @@ bool run_and_signal(const SweepDefinition& definition, const SweepOptions& optio
     }
     ::_exit(code);
   }
+  wait_for(options.directory, files);
   std::this_thread::sleep_for(delay);
   (void)::kill(pid, signal);
   int status = 0;
@@ -219,7 +230,8 @@ TEST(Sweep, KilledAtAnyMomentLosesAndRepeatsNothing) {
   int kills = 0;
   int exit_code = -1;
   for (int delay = 60; kills < 40; delay = 60 + (delay * 7 + 31) % 210) {
-    if (!run_and_signal(definition, place.options, SIGKILL, std::chrono::milliseconds(delay), exit_code)) break;
+    if (!run_and_signal(definition, place.options, SIGKILL, {"sweep.toml"}, std::chrono::milliseconds(delay),
+                       exit_code)) break;
     ASSERT_EQ(exit_code, -1);  // killed, not refused
     ++kills;
     place.options.resume = true;
@@ -241,7 +253,8 @@ TEST(Sweep, KilledWithSeveralAtWorkLosesAndRepeatsNothing) {
   const SweepDefinition definition = small_sweep(SearchKind::global, 12);
   int exit_code = -1;
   for (const int delay : {120, 250, 400}) {
-    (void)run_and_signal(definition, place.options, SIGKILL, std::chrono::milliseconds(delay), exit_code);
+    (void)run_and_signal(definition, place.options, SIGKILL, {"sweep.toml"}, std::chrono::milliseconds(delay),
+                       exit_code);
     place.options.resume = true;
   }
   (void)run_sweep(definition, place.options);
@@ -255,7 +268,8 @@ TEST(Sweep, AChildThatWasStillStartingIsNotLostEither) {
   SweepDefinition definition = small_sweep(SearchKind::random, 1);
   definition.best_seeds = 0;
   int exit_code = -1;
-  (void)run_and_signal(definition, place.options, SIGKILL, std::chrono::milliseconds(250), exit_code);
+  (void)run_and_signal(definition, place.options, SIGKILL, {"trials/0001/log.txt"}, std::chrono::milliseconds(20),
+                       exit_code);
   ASSERT_FALSE(std::filesystem::exists(place.options.directory + "/trials/0001/lock"));  // else nothing is tested
   place.options.resume = true;
   (void)run_sweep(definition, place.options);
@@ -268,10 +282,11 @@ TEST(Sweep, AChildThatWasStillStartingIsNotLostEither) {
 TEST(Sweep, StoppedTrialsSaveThemselvesAndAreFinishedLater) {
   Place place;
   place.options.jobs = 2;
-  place.options.sets = {"test.pause=0.5"};
+  place.options.sets = {"test.pause=1"};
   const SweepDefinition definition = small_sweep(SearchKind::random, 4);
   int exit_code = -1;
-  (void)run_and_signal(definition, place.options, SIGTERM, std::chrono::milliseconds(800), exit_code);
+  (void)run_and_signal(definition, place.options, SIGTERM, {"trials/0001/steps", "trials/0002/steps"},
+                       std::chrono::milliseconds(20), exit_code);
   EXPECT_EQ(exit_code, 4);
   EXPECT_EQ(load(place.options.directory + "/summary.json")["status"], "stopped");
   EXPECT_EQ(load(place.options.directory + "/trials/0001/summary.json")["status"], "stopped");
