@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -30,12 +31,15 @@ TEST_F(TorchThreads, TasksRunOnAsManyThreadsAsTorchUses) {
     TorchExecutor executor;
     ASSERT_EQ(executor.concurrency(), threads);
     std::mutex mutex;
+    std::condition_variable all_are_here;
     std::set<std::thread::id> seen;
     std::vector<int> times(64);
     auto task = [&](std::int64_t i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // long enough for every thread to take one
-      const std::lock_guard lock(mutex);
-      seen.insert(std::this_thread::get_id());
+      std::unique_lock lock(mutex);
+      if (seen.insert(std::this_thread::get_id()).second) {  // its first: wait for the others, however busy we are
+        all_are_here.notify_all();
+        all_are_here.wait_for(lock, std::chrono::minutes(1), [&] { return static_cast<int>(seen.size()) >= threads; });
+      }
       ++times[static_cast<std::size_t>(i)];
     };
     executor.run(64, task);
