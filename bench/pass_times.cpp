@@ -36,14 +36,24 @@ class Columns {
   }
   double pass(Buffer& G) {
     std::fill_n(Zt_.data(), k_ * kernels::padded(G.cols()), 0.0F);
-    return kernels::fused_pass(kernels::FusedPass<float>{.G = G.data(), .rows = G.rows(), .cols = G.cols(),
-                                                         .stride = G.cols(), .Vt = Vt_.data(), .k = k_,
-                                                         .Zt = Zt_.data(), .S = S_.data(), .scratch = scratch_.data()});
+    return kernels::fused_pass(kernels::FusedPass<float>{.G = G.data(),
+                                                         .rows = G.rows(),
+                                                         .cols = G.cols(),
+                                                         .stride = G.cols(),
+                                                         .Vt = Vt_.data(),
+                                                         .k = k_,
+                                                         .Zt = Zt_.data(),
+                                                         .S = S_.data(),
+                                                         .scratch = scratch_.data()});
   }
   // Coefficients are zero: the same work, and G stays what it was.
   double update(Buffer& G) {
-    return kernels::apply_right(kernels::RightUpdate<float>{.G = G.data(), .rows = G.rows(), .cols = G.cols(),
-                                                            .stride = G.cols(), .Vt = Vt_.data(), .c = k_,
+    return kernels::apply_right(kernels::RightUpdate<float>{.G = G.data(),
+                                                            .rows = G.rows(),
+                                                            .cols = G.cols(),
+                                                            .stride = G.cols(),
+                                                            .Vt = Vt_.data(),
+                                                            .c = k_,
                                                             .coefficient = coefficient_.data(),
                                                             .scratch = scratch_.data()});
   }
@@ -64,14 +74,16 @@ struct Contender {
 std::vector<Contender> make_contenders(const LayerSet& set) {
   std::vector<Contender> all;
   all.push_back({"plain read with norm",
-                 [](Buffer& G, std::size_t) { return kernels::sum_of_squares(G.data(), G.entries()); }, {}});
+                 [](Buffer& G, std::size_t) { return kernels::sum_of_squares(G.data(), G.entries()); },
+                 {}});
   const auto add = [&](const std::string& name, std::int64_t k, double (Columns::*run)(Buffer&)) {
     auto columns = std::make_shared<std::vector<std::unique_ptr<Columns>>>();
     for (const Layer& layer : set.layers) {
       columns->push_back(std::make_unique<Columns>(k, layer.master[0].cols()));
     }
     all.push_back({name + std::to_string(k),
-                   [columns, run](Buffer& G, std::size_t i) { return ((*columns)[i].get()->*run)(G); }, {}});
+                   [columns, run](Buffer& G, std::size_t i) { return ((*columns)[i].get()->*run)(G); },
+                   {}});
   };
   for (const std::int64_t k : {2, 4, 6, 8}) add("pass, k = ", k, &Columns::pass);
   for (const std::int64_t c : {1, 2, 3, 4}) add("update, c = ", c, &Columns::update);
@@ -95,8 +107,8 @@ void measure(LayerSet& set, int threads, int rounds) {
   }
   std::printf("%d thread(s)\n", threads);
   for (const Contender& c : contenders) {
-    std::printf("  %-22s %7.2f ms  MAD %5.2f  %5.2f x the read\n", c.name.c_str(), median(c.ms),
-                median_deviation(c.ms), paired_ratio(c.ms, contenders[0].ms));
+    std::printf("  %-22s %7.2f ms  MAD %5.2f  %5.2f x the read\n", c.name.c_str(), median(c.ms), median_deviation(c.ms),
+                paired_ratio(c.ms, contenders[0].ms));
   }
 }
 

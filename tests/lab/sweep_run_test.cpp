@@ -231,7 +231,8 @@ TEST(Sweep, KilledAtAnyMomentLosesAndRepeatsNothing) {
   int exit_code = -1;
   for (int delay = 60; kills < 40; delay = 60 + (delay * 7 + 31) % 210) {
     if (!run_and_signal(definition, place.options, SIGKILL, {"sweep.toml"}, std::chrono::milliseconds(delay),
-                       exit_code)) break;
+                        exit_code))
+      break;
     ASSERT_EQ(exit_code, -1);  // killed, not refused
     ++kills;
     place.options.resume = true;
@@ -254,7 +255,7 @@ TEST(Sweep, KilledWithSeveralAtWorkLosesAndRepeatsNothing) {
   int exit_code = -1;
   for (const int delay : {120, 250, 400}) {
     (void)run_and_signal(definition, place.options, SIGKILL, {"sweep.toml"}, std::chrono::milliseconds(delay),
-                       exit_code);
+                         exit_code);
     place.options.resume = true;
   }
   (void)run_sweep(definition, place.options);
