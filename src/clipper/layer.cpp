@@ -57,7 +57,7 @@ void validate_own(const Parameter& parameter) try {
 
 ClipReport measured(double tau, double norm) {
   ClipReport report;
-  report.status = std::isfinite(norm) ? ClipStatus::ok : ClipStatus::not_finite;
+  if (!std::isfinite(norm)) report.status = std::isnan(norm) ? ClipStatus::not_finite : ClipStatus::out_of_range;
   report.tau = tau;
   report.norm_before = report.norm_after = report.sigma_max = report.sigma_bound = norm;
   report.passes = 1;
