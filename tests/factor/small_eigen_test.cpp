@@ -253,14 +253,47 @@ TEST(InverseCholesky, TinyColumnsAreNotDependentOnes) {
   EXPECT_EQ(inverse_cholesky(nearly, 2, 1e-13, factor, inverse).columns, 1);
 }
 
-TEST(InverseCholesky, WeakestIsTheSmallestPivotRatioOfThoseThatStay) {
+// 1 / weakest: the most by which a row of L^-1 amplifies relative rounding of A, sum_l (L^-1)_il^2 A_ll.
+TEST(InverseCholesky, WeakestIsTheInverseOfTheLargestAmplification) {
   double factor[9], inverse[9];
-  const double A[4] = {4, 2, 2, 2};  // the second pivot is 2 - 1, half of its diagonal
-  EXPECT_NEAR(inverse_cholesky(A, 2, 1e-13, factor, inverse).weakest, 0.5, 4 * kEps);
-  const double B[9] = {4, 2, 4, 2, 2, 2, 4, 2, 4};  // the third equals the first
+  const double A[4] = {4, 2, 2, 2};  // L^-1 = [1/2 0; -1/2 1]
+  EXPECT_NEAR(inverse_cholesky(A, 2, 1e-13, factor, inverse).weakest, 1.0 / 3, 4 * kEps);
+  const double B[9] = {4, 2, 4, 2, 2, 2, 4, 2, 4};  // the third equals the first and does not count
   const Independence independence = inverse_cholesky(B, 3, 1e-13, factor, inverse);
   EXPECT_EQ(independence.columns, 2);
-  EXPECT_NEAR(independence.weakest, 0.5, 4 * kEps);
+  EXPECT_NEAR(independence.weakest, 1.0 / 3, 4 * kEps);
+  const double diagonal[4] = {9, 0, 0, 1e-20};
+  EXPECT_EQ(inverse_cholesky(diagonal, 2, 1e-13, factor, inverse).weakest, 1);
+  EXPECT_EQ(inverse_cholesky(A, 2, 0.3, factor, inverse).columns, 2) << "an amplification of 3 is below 1 / 0.3 …";
+  EXPECT_EQ(inverse_cholesky(A, 2, 0.34, factor, inverse).columns, 1) << "… and above 1 / 0.34";
+}
+
+// Amplification gathers over columns each of which is only a little dependent: 1 / pivot would not show it.
+TEST(InverseCholesky, AmplificationGathersOverColumns) {
+  for (const Index k : {2, 5, 12}) {
+    Square L = Square::Identity(k, k);
+    for (Index i = 1; i < k; ++i) {
+      L(i, i - 1) = -0.9;
+      L(i, i) = 0.5;
+    }
+    const Square A = L * L.transpose();
+    Square expected = Square::Zero(k, k);  // of a matrix with two diagonals
+    for (Index l = 0; l < k; ++l) {
+      double product = 1;
+      for (Index i = l; i < k; product *= 0.9 / L(i, i), ++i) expected(i, l) = product / L(i, i);
+    }
+    ASSERT_LE((expected * L - Square::Identity(k, k)).norm(), 1e-9);
+    double largest = 0;
+    for (Index i = 0; i < k; ++i) {
+      double amplified = 0;
+      for (Index l = 0; l < k; ++l) amplified += expected(i, l) * expected(i, l) * A(l, l);
+      largest = std::max(largest, amplified);
+    }
+    Square factor(k, k), inverse(k, k);
+    const Independence independence = inverse_cholesky(A.data(), k, 1e-13, factor.data(), inverse.data());
+    EXPECT_EQ(independence.columns, k);
+    EXPECT_NEAR(independence.weakest * largest, 1, 1e-9);
+  }
 }
 
 TEST(InverseCholesky, NothingIsIndependentInZero) {
