@@ -226,19 +226,28 @@ Independence inverse_cholesky(const double* A, std::int64_t k, double drop, doub
       row[j] = sum / diagonal;
       pivot -= row[j] * row[j];
     }
+    double* out = inverse + i * k;
     if (!(pivot > drop * A[i * k + i])) {
       std::fill(row, row + i, 0.0);
+      independence.left_out += std::max(pivot, 0.0);
       continue;
     }
-    ++independence.columns;
-    independence.weakest = std::min(independence.weakest, pivot / A[i * k + i]);
     row[i] = std::sqrt(pivot);
-    double* out = inverse + i * k;  // forward substitution, one row of L^-1 at a time
-    for (std::int64_t j = 0; j < i; ++j) {
+    for (std::int64_t j = 0; j < i; ++j) {  // forward substitution, one row of L^-1 at a time
       for (std::int64_t l = 0; l <= j; ++l) out[l] -= row[j] * inverse[j * k + l];
     }
     for (std::int64_t l = 0; l < i; ++l) out[l] /= row[i];
     out[i] = 1 / row[i];
+    double amplified = 0;
+    for (std::int64_t l = 0; l <= i; ++l) amplified += out[l] * out[l] * A[l * k + l];
+    if (drop * amplified > 1) {
+      std::fill(row, row + i + 1, 0.0);
+      std::fill(out, out + i + 1, 0.0);
+      independence.left_out += pivot;
+      continue;
+    }
+    ++independence.columns;
+    independence.weakest = std::min(independence.weakest, 1 / amplified);
   }
   return independence;
 }

@@ -15,11 +15,12 @@ namespace spectralclip {
 inline constexpr std::int64_t kJacobiSide = 10;
 void symmetric_eigen(double* A, std::int64_t k, double* values, double* vectors, double* work);
 
-// inverse = L^-1 (lower triangular, k x k) for A = L L^T. A column that depends on earlier ones, pivot <= drop * A_ii,
-// is left out: its row of L^-1 is zero. factor: k x k scratch.
+// inverse = L^-1 (lower triangular, k x k) for A = L L^T. A column that depends on earlier ones, so that its row of L^-1
+// would amplify relative rounding of A by more than 1 / drop, is left out: its row is zero. factor: k x k scratch.
 struct Independence {
   std::int64_t columns = 0;  // how many are independent
-  double weakest = 1;        // smallest pivot ratio among them: rounding of a column is amplified by its inverse root
+  double left_out = 0;       // sum of the pivots of the others: squares of what they had that is new
+  double weakest = 1;        // the inverse of the largest amplification among them; 1 for a diagonal A
 };
 Independence inverse_cholesky(const double* A, std::int64_t k, double drop, double* factor, double* inverse);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace spectralclip {
 
@@ -29,8 +30,8 @@ enum class SearchOutcome : std::uint8_t {
 
 // How large H = (I - Q Q^T) G is, the part of G that the columns of the passes did not hold.
 struct Unseen {
-  double bound = 0;    // ||H|| is at most this, but for a chance of kEstimateFailure (numerics.md, Theorem 2)
-  double typical = 0;  // without the factor of safety: a scale for convergence
+  double bound = std::numeric_limits<double>::infinity();    // ||H|| is at most this, but for a chance of kEstimateFailure (numerics.md, Theorem 2)
+  double typical = std::numeric_limits<double>::infinity();  // without the factor of safety: a scale for convergence
 };
 
 // What the passes so far say. sigma, sine: `count` Ritz values and the sines of their vectors (ritz.h).
@@ -38,7 +39,9 @@ struct Findings {
   std::int64_t count = 0;
   const double* sigma = nullptr;
   const double* sine = nullptr;
-  double floor = 0;             // values below it drown in the rounding of sigma[0]
+  double floor = 0;             // values below it drown in the rounding of sigma[0] …
+  double noise = 0;             // … which moves the squares of all of them by so much
+  bool can_improve = false;     // … and would be smaller with the vectors found as columns
   bool complete = false;        // the basis spans everything: nothing is unseen
   Unseen unseen;                // of what it does not span
   double sigma_correction = 0;  // relative amount by which sigma[0] is still seen short
@@ -51,10 +54,11 @@ struct Judgement {
   bool hidden = false;            // something above tau may be unseen
   bool rank_full = false;         // as many above as the rank allows
   bool beyond_rank = false;       // … and more
+  bool rounded = false;           // the error is mostly rounding that better columns would not have
   bool wide_range = false;        // sigma[0] is so large that values near tau drown in its rounding: clip, then look again
   std::int64_t sharpen = 0;       // leading Ritz vectors that the next pass should read; 0: none
 
-  [[nodiscard]] bool settled() const noexcept { return !hidden && sharpen == 0; }
+  [[nodiscard]] bool settled() const noexcept { return !hidden && !rounded && sharpen == 0; }
 };
 
 [[nodiscard]] Judgement judge(const Findings& findings, const SearchOptions& options);

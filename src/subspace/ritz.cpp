@@ -73,7 +73,22 @@ void Ritz::adopt(const Ritz& smaller) noexcept {
   independent = smaller.independent;
 }
 
-void solve_ritz(Ritz& r, double drop) {
+// Rounding of an entry of S is eps |w_i| |w_1| and looks like a cosine of eps |w_1| / |w_i| between columns; below
+// sqrt(drop) / 64 it does no harm.
+double leave_out_short_columns(double* S, std::int64_t k, double drop, double epsilon) {
+  double longest = 0;
+  for (std::int64_t i = 0; i < k; ++i) longest = std::max(longest, S[i * k + i]);
+  const double shortest = 64 * 64 * epsilon * epsilon / drop * longest;
+  double left_out = 0;
+  for (std::int64_t i = 0; i < k; ++i) {
+    if (S[i * k + i] > shortest) continue;
+    left_out += S[i * k + i];
+    for (std::int64_t j = 0; j < k; ++j) S[i * k + j] = S[j * k + i] = 0;
+  }
+  return left_out;
+}
+
+void solve_ritz(Ritz& r, double drop, double epsilon, std::int64_t tail_first) {
   const std::int64_t k = r.k;
   const std::int64_t square = k * k;
   double* packed = r.scratch;
@@ -81,11 +96,17 @@ void solve_ritz(Ritz& r, double drop) {
   double* C = r.scratch + 2 * square;  // B B^T
   double* vectors = r.scratch + 3 * square;
   pack(r.S, r.capacity, k, packed);
+  const double left_out = leave_out_short_columns(packed, k, drop, epsilon);
   const Independence independence = inverse_cholesky(packed, k, drop, factor, r.inverse);
   r.independent = independence.columns;
   r.weakest = independence.weakest;
+  r.left_out = left_out + independence.left_out;
   pack(r.T, r.capacity, k, packed);
   congruence(r.inverse, packed, k, factor, C);
+  const std::int64_t rest = k - tail_first;
+  for (std::int64_t i = 0; i < rest; ++i) std::copy_n(C + (tail_first + i) * k + tail_first, rest, factor + i * rest);
+  if (rest > 0) symmetric_eigen(factor, rest, r.sigma, nullptr, packed);
+  r.tail = rest > 0 ? std::sqrt(std::max(r.sigma[0], 0.0)) : 0.0;
   symmetric_eigen(C, k, r.sigma, vectors, packed);
   std::fill(r.mix, r.mix + square, 0.0);
   for (std::int64_t i = 0; i < k; ++i) {
@@ -106,6 +127,10 @@ void solve_sines(Ritz& r) {
   double* projected = r.scratch + 3 * k * k;  // V^T y_i, then L^-1 of it
   double* product = projected + k;            // k >= 2: two vectors fit
   pack(r.N, r.capacity, k, packed);
+  for (std::int64_t i = 0; i < k; ++i) {
+    if (r.inverse[i * k + i] != 0) continue;
+    for (std::int64_t j = 0; j < k; ++j) packed[i * k + j] = packed[j * k + i] = 0;
+  }
   inverse_cholesky(packed, k, kDropDouble, factor, inverse);
   for (std::int64_t i = 0; i < k; ++i) {
     const double* mix = r.mix + i * k;

@@ -21,6 +21,8 @@ struct Ritz {
   double* N = nullptr;
   double* P = nullptr;
   // What follows from them, packed k x k where square.
+  double left_out = 0;        // ||H V_d||_F^2 at most, V_d the columns that were left out as dependent
+  double tail = 0;            // largest singular value of the rows of B from some column on
   double* sigma = nullptr;    // k, descending; zero beyond `independent`
   double* sine = nullptr;     // k: sine of the angle between right vector i and the span of V
   double* mix = nullptr;      // k x k: right vectors are the rows of mix * Zt
@@ -33,10 +35,12 @@ struct Ritz {
   void adopt(const Ritz& smaller) noexcept;  // its products
 };
 
-// sigma, mix, inverse from S and T. drop: pivot ratio below which a column of W counts as dependent.
-void solve_ritz(Ritz& ritz, double drop);
+// sigma, mix, inverse from S and T. drop: pivot ratio below which a column of W counts as dependent. epsilon: of the type
+// the products were made in; a column of W so short that their rounding could feign independence is left out as well.
+// tail: what the columns from `tail_first` on show beyond those before them.
+void solve_ritz(Ritz& ritz, double drop, double epsilon, std::int64_t tail_first = 0);
 
-// sine from N, P and T: sine^2 = mix (T - P^T N^-1 P) mix^T, free of cancellation down to rounding of double.
+// sine (with the columns that were left out counting as outside) from N, P and T: sine^2 = mix (T - P^T N^-1 P) mix^T, free of cancellation down to rounding of double.
 void solve_sines(Ritz& ritz);
 
 // The probe of `fresh` random columns Omega, of which the last `count` rows of V are an orthonormal basis after what they

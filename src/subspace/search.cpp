@@ -16,6 +16,7 @@ namespace spectralclip {
 namespace {
 
 constexpr std::int64_t kRoom = 8;       // columns that later passes usually need
+constexpr double kLeftOut = 0.01;        // share of tau that dependent columns may hide before the basis starts over
 constexpr std::int64_t kCalmSteps = 16;  // steps before a width that is no longer needed is given back
 
 [[nodiscard]] constexpr std::int64_t even(std::int64_t k) noexcept { return (k + 1) / 2 * 2; }
@@ -23,7 +24,7 @@ constexpr std::int64_t kCalmSteps = 16;  // steps before a width that is no long
 // A column of W counts as a combination of earlier ones when less than this share of its square is new: rounding is
 // amplified by the inverse of it (findings()), and what such a column adds is left to the next pass.
 template <class T>
-constexpr double kDrop = sizeof(T) == 4 ? 1e-3 : 1e-9;
+constexpr double kDrop = sizeof(T) == 4 ? 1e-2 : 1e-5;
 // A vector whose part outside the basis is shorter than this is rounding.
 template <class T>
 constexpr double kGone = sizeof(T) == 4 ? 1e-5 : 1e-12;
@@ -34,6 +35,22 @@ constexpr double kEpsilon = std::numeric_limits<T>::epsilon();
 template <class T>
 bool in_range(double norm_squared) {
   return norm_squared > (sizeof(T) == 4 ? 1e-24 : 1e-200) && norm_squared < (sizeof(T) == 4 ? 1e30 : 1e200);
+}
+
+// T_degree(x) for x >= 1, at most 1e150.
+double chebyshev(int degree, double x) { return std::cosh(std::min(degree * std::acosh(x), 340.0)); }
+
+// The smallest h such that a largest value of h would have shown as more than `shown` after `degree` powers, from random
+// columns of squared length `ratio` times that of their part along the leading vector: with u = shown^2 / h^2,
+// (1 - u) 4 / u^2 T_degree(2 / u - 1)^2 >= ratio.
+double krylov_bound(double shown, int degree, double ratio) {
+  double low = 0, high = 1;
+  for (int i = 0; i < 50; ++i) {
+    const double u = (low + high) / 2;
+    const double growth = chebyshev(degree, 2 / u - 1);
+    ((1 - u) * 4 / (u * u) * growth * growth >= ratio ? low : high) = u;
+  }
+  return low > 0 ? shown / std::sqrt(low) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -54,8 +71,8 @@ SubspaceSearch<T>::SubspaceSearch(std::int64_t rows, std::int64_t cols, const Se
   const std::int64_t first = even(cold_ ? cold : state.kept + kFreshColumns);
   book(first + (sketched() ? 0 : kRoom));
   if (!cold_) recall();
-  add_random(first - next_);
-  prepare();
+  add_random(first - (cold_ ? 0 : state.kept));
+  pad();
 }
 
 template <class T>
@@ -99,21 +116,25 @@ PassResult<T> SubspaceSearch<T>::result() const noexcept {
 
 template <class T>
 void SubspaceSearch<T>::recall() {
-  for (std::int64_t i = 0; i < state_.kept; ++i, ++next_) {
-    T* out = row(Vt_, known_ + next_);
+  for (std::int64_t i = 0; i < state_.kept; ++i) {
+    T* out = row(Vt_, i);
     std::copy_n(state_.V.data() + i * cols_, cols_, out);
     std::fill(out + cols_, out + ld_, T{0});
   }
+  (void)join(state_.kept);
 }
 
-// Leading Ritz vectors that the basis does not hold yet.
+// Of the `count` leading Ritz vectors those that the basis does not hold yet, `most` at the most.
 template <class T>
-void SubspaceSearch<T>::add_ritz_vectors(std::int64_t count) {
-  for (std::int64_t i = 0; i < std::min(count, ritz_.independent); ++i) {
+void SubspaceSearch<T>::add_ritz_vectors(std::int64_t count, std::int64_t most) {
+  std::int64_t added = 0;
+  for (std::int64_t i = 0; i < std::min(count, ritz_.independent) && added < most; ++i) {
     if (ritz_.sine[i] <= kGone<T>) continue;
-    kernels::combine_rows(ritz_.mix + i * ritz_.k, 1, ritz_.k, ritz_.k, Zt_, cols_, ld_, row(Vt_, known_ + next_));
-    ++next_;
+    kernels::combine_rows(ritz_.mix + i * ritz_.k, 1, ritz_.k, ritz_.k, Zt_, cols_, ld_,
+                          row(Vt_, known_ + next_ + added));
+    ++added;
   }
+  (void)join(added);
 }
 
 template <class T>
@@ -126,11 +147,63 @@ void SubspaceSearch<T>::fill_random(T* rows, std::int64_t count) const {
   }
 }
 
+// A probe begins: random columns, for what all rows before them do not hold.
 template <class T>
 void SubspaceSearch<T>::add_random(std::int64_t count) {
-  fill_random(row(Vt_, known_ + next_), count);
-  random_ = count;
-  next_ += count;
+  const std::int64_t held = known_ + next_;
+  fill_random(row(Vt_, held), count);
+  const std::int64_t left = join(count);
+  probe_ = {.held = held, .block = held, .count = left, .random = count, .degree = 0, .size_squared = 0};
+  fill_random(spare_, count);
+  kernels::cross_gram_rows(spare_, count, row(Vt_, held), std::max<std::int64_t>(left, 1), cols_, ld_, raw_);
+  double* gram = ritz_.scratch;
+  double* values = gram + count * count;
+  kernels::gram_rows(spare_, count, cols_, ld_, gram);
+  symmetric_eigen(gram, count, values, nullptr, values + count);
+  probe_.size_squared = values[0];
+}
+
+// The probe goes on: one more power of H^T H on its random columns, H^T H X = Z_X - Z_p S_pp^-1 S_pX for the block X of
+// the latest pass and the rows p that the probe holds.
+template <class T>
+void SubspaceSearch<T>::add_krylov() {
+  const std::int64_t k = ritz_.k, held = probe_.held, count = probe_.count;
+  double* mix = ritz_.scratch;
+  double* half = mix + ritz_.capacity * ritz_.capacity;  // L^-1 S_pX
+  std::fill(mix, mix + count * k, 0.0);
+  for (std::int64_t x = 0; x < count; ++x) {
+    double* out = mix + x * k;
+    out[probe_.block + x] = 1;
+    for (std::int64_t a = 0; a < held; ++a) {
+      half[a] = 0;
+      for (std::int64_t b = 0; b <= a; ++b) {
+        half[a] += ritz_.inverse[a * k + b] * ritz_.S[b * ritz_.capacity + probe_.block + x];
+      }
+    }
+    for (std::int64_t a = 0; a < held; ++a) {
+      for (std::int64_t b = a; b < held; ++b) out[a] -= ritz_.inverse[b * k + a] * half[b];
+    }
+  }
+  kernels::combine_rows(mix, count, k, k, Zt_, cols_, ld_, row(Vt_, known_ + next_));
+  probe_.block = known_ + next_;
+  probe_.count = join(count);
+  ++probe_.degree;
+}
+
+// `count` raw rows behind those chosen so far become orthonormal to all before them; returns how many are left.
+template <class T>
+std::int64_t SubspaceSearch<T>::join(std::int64_t count) {
+  const std::int64_t left = orthonormalize(known_ + next_, count);
+  next_ += left;
+  return left;
+}
+
+// Passes take an even number of columns: a row of zeros makes it one.
+template <class T>
+void SubspaceSearch<T>::pad() {
+  if (next_ % 2 == 0) return;
+  std::fill_n(row(Vt_, known_ + next_), ld_, T{0});
+  ++next_;
 }
 
 // Rows [first, first + wanted) of V become orthonormal to all before them and to each other, twice for rounding's sake;
@@ -173,24 +246,6 @@ std::int64_t SubspaceSearch<T>::orthonormalize(std::int64_t first, std::int64_t 
   return wanted;
 }
 
-// The random columns come after all others, so that what they are freed from does not depend on them. An odd count gets
-// a row of zeros.
-template <class T>
-void SubspaceSearch<T>::prepare() {
-  const std::int64_t given = next_ - random_;
-  held_ = known_ + orthonormalize(known_, given);
-  if (held_ < known_ + given) std::copy(row(Vt_, known_ + given), row(Vt_, known_ + next_), row(Vt_, held_));
-  const std::int64_t left = orthonormalize(held_, random_);
-  if (random_ > 0) {
-    fill_random(spare_, random_);
-    kernels::cross_gram_rows(spare_, random_, row(Vt_, held_), std::max<std::int64_t>(left, 1), cols_, ld_, raw_);
-  }
-  const std::int64_t count = held_ - known_ + left;
-  next_ = even(count);
-  if (next_ > count) std::fill_n(row(Vt_, known_ + count), ld_, T{0});
-  fresh_ = left;
-}
-
 // ---- what a pass brought
 
 template <class T>
@@ -202,16 +257,13 @@ bool SubspaceSearch<T>::take() {
     return false;
   }
   extend();
-  solve_ritz(ritz_, kDrop<T>);
+  solve_ritz(ritz_, kDrop<T>, kEpsilon<T>, probe_.random > 0 ? probe_.held : 0);
   double captured = 0;
   for (std::int64_t i = 0; i < ritz_.k; ++i) captured += ritz_.sigma[i] * ritz_.sigma[i];
   energy_left_ = complete() ? 0.0 : std::sqrt(std::max(norm_squared_ - captured, 0.0) + 16 * kEpsilon<T> * norm_squared_);
-  if (random_ > 0) {
-    read_probe();
-  } else if (passes_ == 1) {
-    unseen_ = {energy_left_, energy_left_};
-  }
-  unseen_.bound = std::min(unseen_.bound, energy_left_);
+  if (probe_.random > 0) read_probe();
+  // Columns left out as dependent are neither held nor probed: what they had that was new comes on top.
+  unseen_.bound = std::min(std::sqrt(probed_ * probed_ + ritz_.left_out), energy_left_);
   unseen_.typical = std::min(unseen_.typical, energy_left_);
   solve_sines(ritz_);
   if (complete()) std::fill(ritz_.sine, ritz_.sine + ritz_.k, 0.0);
@@ -247,18 +299,25 @@ void SubspaceSearch<T>::extend() {
   next_ = 0;
 }
 
-// ||H||^4 |x|^2 is at most the probe's largest eigenvalue, x the inner products of the random columns with the leading
-// right vector of H; |x|^2 is `random_` on average. (solve_sines comes later: the probe uses its memory.)
+// Two bounds from the same random columns (numerics.md, Theorems 2 and 3): of their first pass, the fourth root of the
+// probe; of the powers that followed, the largest value that the rows since then show. Both fail only when the columns
+// are nearly orthogonal to the leading right vector of H. (solve_sines comes later: the probe uses its memory.)
 template <class T>
 void SubspaceSearch<T>::read_probe() {
-  Ritz without = ritz_;  // the row of zeros, if there is one, holds nothing
-  without.k = held_ + fresh_;
-  const double rounding = 16 * kEpsilon<T> * norm_squared_ * ritz_.sigma[0] * ritz_.sigma[0];
-  const double largest = fresh_ > 0 ? probe_largest(without, held_, raw_, random_, kDrop<T>) : 0.0;
-  const double fourth = std::sqrt(std::sqrt(largest + rounding * kEpsilon<T>));
-  const double radius_squared = small_ball_radius_squared(random_, kEstimateFailure);
-  unseen_.bound = fourth / std::sqrt(std::sqrt(radius_squared));
-  unseen_.typical = fourth / std::sqrt(std::sqrt(static_cast<double>(random_)));
+  const double radius_squared = small_ball_radius_squared(probe_.random, kEstimateFailure);
+  if (probe_.degree == 0 && !probe_.read) {
+    probe_.read = true;
+    Ritz without = ritz_;  // the row of zeros, if there is one, holds nothing
+    without.k = probe_.held + probe_.count;
+    const double rounding = 16 * kEpsilon<T> * norm_squared_ * ritz_.sigma[0] * ritz_.sigma[0];
+    const double largest = probe_.count > 0 ? probe_largest(without, probe_.held, raw_, probe_.random, kDrop<T>) : 0.0;
+    const double fourth = std::sqrt(std::sqrt(largest + rounding * kEpsilon<T>));
+    probed_ = std::min(probed_, fourth / std::sqrt(std::sqrt(radius_squared)));
+    unseen_.typical = fourth / std::sqrt(std::sqrt(static_cast<double>(probe_.random)));
+  }
+  const double rounding = 4 * kEpsilon<T> / ritz_.weakest * ritz_.sigma[0] * ritz_.sigma[0];
+  const double shown = std::sqrt(ritz_.tail * ritz_.tail + ritz_.left_out + rounding);
+  probed_ = std::min(probed_, krylov_bound(shown, probe_.degree, probe_.size_squared / radius_squared));
 }
 
 // The relative amount by which a pass sees sigma_max short. Its vector turned by an angle in the pass, and will turn by
@@ -277,10 +336,14 @@ double SubspaceSearch<T>::sigma_correction() const {
 template <class T>
 Findings SubspaceSearch<T>::findings() const {
   constexpr double kSafety = 4e3;  // a value at the floor is known to a quarter of 1e-3
+  constexpr double kAligned = 0.1;  // pivots of columns that are nearly orthogonal after the product with G
+  const double noise = 4 * kEpsilon<T> * ritz_.sigma[0] * ritz_.sigma[0] / ritz_.weakest;
   return {.count = ritz_.independent,
           .sigma = ritz_.sigma,
           .sine = ritz_.sine,
           .floor = ritz_.sigma[0] * std::sqrt(kSafety * kEpsilon<T> / ritz_.weakest),
+          .noise = noise,
+          .can_improve = ritz_.weakest < kAligned,
           .complete = complete(),
           .unseen = unseen_,
           .sigma_correction = sigma_correction_};
@@ -296,25 +359,29 @@ double SubspaceSearch<T>::sigma_max() const noexcept {
 template <class T>
 bool SubspaceSearch<T>::plan_next() {
   outcome_ = SearchOutcome::settled;
-  const bool start_over = cold_ && passes_ == 1 && (judgement_.wide_range || !judgement_.settled());
+  const bool unaligned = cold_ || std::sqrt(ritz_.left_out) > kLeftOut * options_.tau;
+  const bool start_over = judgement_.rounded || (unaligned && passes_ == 1 && !(judgement_.settled() && !judgement_.wide_range));
   if (judgement_.settled() && !start_over) return false;
   outcome_ = SearchOutcome::not_converged;
   if (passes_ >= options_.max_passes) return false;
-  if (start_over) return replace_columns(true);
+  if (start_over) return replace_columns(!complete());
   const std::int64_t room = options_.max_columns - known_;
-  if (room < 2) {
-    outcome_ = SearchOutcome::exhausted;
+  if (room < kFreshColumns) {
+    if (2 * judgement_.above >= known_) outcome_ = SearchOutcome::exhausted;
     return false;
   }
-  const std::int64_t random = judgement_.hidden ? std::min(kFreshColumns, room) : 0;
-  const std::int64_t hidden = judgement_.hidden ? judgement_.above + kFreshColumns : 0;
-  const std::int64_t wanted = std::min(std::max(judgement_.sharpen, hidden), room - random);
-  if (known_ + even(wanted + random) > ritz_.capacity) book(even(known_ + wanted + random) + kRoom);
-  random_ = 0;
-  add_ritz_vectors(wanted);
-  if (random > 0) add_random(random);
-  prepare();
-  if (next_ == 0) outcome_ = SearchOutcome::settled;  // all that was asked for is known to rounding
+  const std::int64_t probing = judgement_.hidden ? kFreshColumns : 0;
+  const std::int64_t most = std::min(judgement_.sharpen, room - probing);
+  if (known_ + even(most + probing) > ritz_.capacity) book(even(known_ + most + probing) + kRoom);
+  // A probe goes on as long as it showed nothing new above tau; what it found is held by the next one.
+  const bool found = ritz_.tail > options_.level || probe_.count == 0;
+  if (judgement_.hidden && !found) add_krylov();
+  add_ritz_vectors(judgement_.sharpen, most);
+  if (judgement_.hidden && found) add_random(probing);
+  pad();
+  const auto unknown = [&](double sine) { return sine > kGone<T>; };
+  const bool known = std::none_of(ritz_.sine, ritz_.sine + std::min(judgement_.sharpen, ritz_.independent), unknown);
+  if (next_ == 0 && known && !judgement_.hidden) outcome_ = SearchOutcome::settled;  // to rounding
   return next_ > 0;
 }
 
@@ -330,13 +397,17 @@ bool SubspaceSearch<T>::next_power_pass() {
 // G, so that small values do not drown in large ones.
 template <class T>
 bool SubspaceSearch<T>::replace_columns(bool probe) {
-  next_ = ritz_.independent;
+  const std::int64_t count = ritz_.independent;
   const std::int64_t random = probe ? kFreshColumns : 0;
-  if (even(next_ + random) > ritz_.capacity) book(even(next_ + random) + kRoom);
-  kernels::combine_rows(ritz_.mix, next_, ritz_.k, ritz_.k, Zt_, cols_, ld_, Vt_);
-  known_ = ritz_.k = random_ = 0;
+  if (even(count + random) > ritz_.capacity) book(even(count + random) + kRoom);
+  kernels::combine_rows(ritz_.mix, count, ritz_.k, ritz_.k, Zt_, cols_, ld_, Vt_);
+  known_ = ritz_.k = next_ = 0;
+  unseen_ = Unseen{};
+  probed_ = std::numeric_limits<double>::infinity();
+  probe_ = Probe{};
+  (void)join(count);
   if (probe) add_random(random);
-  prepare();
+  pad();
   return next_ > 0;
 }
 
@@ -357,13 +428,11 @@ void SubspaceSearch<T>::finish() {
   kernels::combine_rows(inverse, count, count, count, spare_, cols_, ld_, Vt_);
 }
 
-// Room for the vectors above half of tau and two more; what was grown for a few heavy steps is given back later.
+// Room for what was above tau and two more; what was grown for a few heavy steps is given back later.
 template <class T>
 void SubspaceSearch<T>::adapt_width() {
-  const auto near = [&](double s) { return s > 0.5 * options_.tau; };
-  const std::int64_t heavy = std::count_if(ritz_.sigma, ritz_.sigma + ritz_.independent, near);
-  const std::int64_t most = std::max(kLeastKept, options_.max_columns / 2);
-  const std::int64_t needed = options_.rank > 0 ? even(options_.rank + 2) : std::clamp(even(heavy + 2), kLeastKept, most);
+  const std::int64_t wanted = options_.rank > 0 ? options_.rank : judgement_.above;
+  const std::int64_t needed = std::clamp(even(wanted + 2), kLeastKept, std::max(kLeastKept, options_.max_columns / 2));
   state_.calm_steps = needed < state_.columns ? state_.calm_steps + 1 : 0;
   if (needed < state_.columns && state_.calm_steps < kCalmSteps) return;
   state_.columns = needed;

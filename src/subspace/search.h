@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "random/stream.h"
 #include "subspace/decide.h"
@@ -51,13 +52,26 @@ class SubspaceSearch {
   [[nodiscard]] T* spare() const noexcept { return spare_; }  // found() numbers of room, after finish()
 
  private:
+  // Random columns that look for what the `held` rows before them do not hold, and the powers of H^T H on them.
+  struct Probe {
+    std::int64_t held = 0;
+    std::int64_t block = 0;  // where the latest power lies in the basis …
+    std::int64_t count = 0;  // … and its rows
+    std::int64_t random = 0;
+    int degree = 0;
+    double size_squared = 0;  // ||Omega||_2^2
+    bool read = false;
+  };
+
   [[nodiscard]] std::size_t bytes(std::int64_t capacity) const noexcept;
   void book(std::int64_t capacity);
   void recall();
   void fill_random(T* rows, std::int64_t count) const;
   void add_random(std::int64_t count);
-  void add_ritz_vectors(std::int64_t count);
-  void prepare();
+  void add_ritz_vectors(std::int64_t count, std::int64_t most);
+  void add_krylov();
+  [[nodiscard]] std::int64_t join(std::int64_t count);
+  void pad();
   [[nodiscard]] std::int64_t orthonormalize(std::int64_t first, std::int64_t wanted);
   void extend();
   void read_probe();
@@ -83,13 +97,12 @@ class SubspaceSearch {
   double* sums_ = nullptr;   // of the pass under way
   double* raw_ = nullptr;    // the random columns of this pass in the basis they were made into
   std::int64_t known_ = 0;   // rows of Vt with their Zt; ritz_.k of them were analysed
-  std::int64_t next_ = 0;    // rows behind them that the next pass multiplies …
-  std::int64_t random_ = 0;  // … the last of which were made of so many random columns
-  std::int64_t held_ = 0;    // rows before the random ones
-  std::int64_t fresh_ = 0;   // random ones that are left of them
+  std::int64_t next_ = 0;    // rows behind them that the next pass multiplies
   std::int64_t kept_ = 0;    // rows of Vt after finish()
   bool cold_ = false;
   int passes_ = 0;
+  Probe probe_;
+  double probed_ = std::numeric_limits<double>::infinity();  // what the probes over this basis prove
   double norm_squared_ = 0;
   Unseen unseen_;
   double energy_left_ = 0;   // root of the energy that the basis does not hold
