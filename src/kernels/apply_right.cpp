@@ -19,29 +19,33 @@ template <class T, int R, int C, bool kLast>
 HWY_INLINE void update_tile(T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT W, int64_t ldw,
                             const T* HWY_RESTRICT Vt, int64_t ldv, int64_t n, int64_t ahead, Vector<T>* squares) {
   const Tag<T> d;
-  const int64_t N = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int64_t N = kLanes<T>;
   Vector<T> w[R][C];
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) w[r][c] = hn::Set(d, W[r * ldw + c]);
   }
   Vector<T> square[R];
   for (int r = 0; r < R; ++r) square[r] = hn::Zero(d);
-  int64_t j = 0;
-  for (; j + N <= n; j += N) {
+  const auto add_products = [&](int64_t at) HWY_ATTR __attribute__((always_inline)) {
     Vector<T> g[R];
-    for (int r = 0; r < R; ++r) g[r] = hn::LoadU(d, G + r * stride + j);
+    for (int r = 0; r < R; ++r) g[r] = hn::LoadU(d, G + r * stride + at);
     for (int c = 0; c < C; ++c) {
-      const auto v = pinned<T>(hn::Load(d, Vt + c * ldv + j));
+      const auto v = pinned<T>(hn::Load(d, Vt + c * ldv + at));
       for (int r = 0; r < R; ++r) g[r] = hn::MulAdd(w[r][c], v, g[r]);
     }
     for (int r = 0; r < R; ++r) {
-      hn::StoreU(g[r], d, G + r * stride + j);
-      if constexpr (kLast) {
-        square[r] = hn::MulAdd(g[r], g[r], square[r]);
-        __builtin_prefetch(G + r * stride + j + ahead, 1, 2);
-      }
+      hn::StoreU(g[r], d, G + r * stride + at);
+      if constexpr (kLast) square[r] = hn::MulAdd(g[r], g[r], square[r]);
     }
+  };
+  int64_t j = 0;
+  for (; j + kLine<T> <= n; j += kLine<T>) {
+    if constexpr (kLast) {
+      for (int r = 0; r < R; ++r) __builtin_prefetch(G + r * stride + j + ahead, 1, 2);
+    }
+    for (int64_t at = j; at < j + kLine<T>; at += N) add_products(at);
   }
+  for (; j + N <= n; j += N) add_products(j);
   if (j < n) {
     for (int r = 0; r < R; ++r) {
       auto g = load_tail<T>(G + r * stride + j, n - j);
@@ -75,19 +79,18 @@ HWY_INLINE double update_rows(const RightUpdate<T>& update, T* G, const T* W, co
     update_columns<T, R, 4>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, c + 4 == update.c, ahead,
                             &squares);
   }
-  for (; c + 2 <= update.c; c += 2) {
-    update_columns<T, R, 2>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, c + 2 == update.c, ahead,
-                            &squares);
-  }
-  for (; c < update.c; ++c) {
+  if (update.c - c == 3) {
+    update_columns<T, R, 3>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, true, ahead, &squares);
+  } else if (update.c - c == 2) {
+    update_columns<T, R, 2>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, true, ahead, &squares);
+  } else if (update.c - c == 1) {
     update_columns<T, R, 1>(G, update.stride, W + c, update.c, Vt + c * ldv, ldv, n, true, ahead, &squares);
   }
   return sum_lanes<T>(squares);
 }
 
 template <class T>
-HWY_INLINE double update_block(const RightUpdate<T>& update, T* G, int64_t rows, const T* W) {
-  const int64_t tile = tile_entries<T>(update.c);
+HWY_INLINE double update_block(const RightUpdate<T>& update, T* G, int64_t rows, int64_t tile, const T* W) {
   double norm_squared = 0;
   for (int64_t j = 0; j < update.cols; j += tile) {
     const int64_t n = std::min(tile, update.cols - j);
@@ -107,6 +110,7 @@ HWY_INLINE double update_block(const RightUpdate<T>& update, T* G, int64_t rows,
 template <class T>
 HWY_INLINE double run_update(const RightUpdate<T>& update) {
   const int64_t block = block_rows(update.cols * static_cast<int64_t>(sizeof(T)));
+  const int64_t tile = tile_entries<T>(update.c + kStripRows, update.cols);
   T* W = update.scratch;
   T* partial = W + padded(block * update.c + kPadEntries);
   double norm_squared = 0;
@@ -114,11 +118,11 @@ HWY_INLINE double run_update(const RightUpdate<T>& update) {
     const int64_t rows = std::min(block, update.rows - i);
     T* G = update.G + i * update.stride;
     (void)block_times_columns<T, false>(G, rows, update.cols, update.stride, update.Vt, padded(update.cols), update.c,
-                                        W, partial);
+                                        tile, W, partial);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < update.c; ++c) W[r * update.c + c] *= -update.coefficient[c];
     }
-    norm_squared += update_block(update, G, rows, W);
+    norm_squared += update_block(update, G, rows, tile, W);
   }
   return norm_squared;
 }

@@ -24,12 +24,26 @@ using Tag = hn::ScalableTag<T>;
 template <class T>
 using Vector = hn::Vec<Tag<T>>;
 
+template <class T>
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<T>()));  // no sizeless vectors: targets.h
+
+// Entries of a cache line: prefetches go line by line.
+template <class T>
+inline constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+
+// 32 vector registers rather than 16.
+inline constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64;
+
 // Loads once and keeps the value in a register: GCC otherwise repeats the load as a memory operand of every
 // multiply-add that uses it, and two loads a cycle are then the limit instead of two multiply-adds.
 template <class T>
 HWY_INLINE Vector<T> pinned(Vector<T> v) {
 #if HWY_ARCH_X86_64 && HWY_COMPILER_GCC_ACTUAL && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#if HWY_TARGET <= HWY_AVX3
+  __asm__("" : "+v"(v.raw));  // any of 32 registers; "x" is the first sixteen
+#else
   __asm__("" : "+x"(v.raw));
+#endif
 #endif
   return v;
 }
@@ -60,12 +74,15 @@ HWY_INLINE void store_tail(Vector<T> v, T* HWY_RESTRICT p, int64_t count) {
 #endif
 }
 
-// Entries of a row handled together: the tile of k columns of V (or Z), a strip of rows and the strip that comes next
-// share a 32 KiB L1.
+// Entries of a row handled together, the same number in every tile but the last. That many of `rows` rows, those of V
+// (or Z) and of G, take 44 KiB: what is used again and again, V, stays in a 32 KiB L1.
 template <class T>
-HWY_INLINE int64_t tile_entries(int64_t k) {
-  const int64_t entries = (int64_t{28} << 10) / static_cast<int64_t>(sizeof(T)) / (k + 2 * kStripRows);
-  return std::clamp<int64_t>(entries / 64 * 64, 64, 1024);
+HWY_INLINE int64_t tile_entries(int64_t rows, int64_t cols) {
+  constexpr int64_t kStep = 64;
+  const int64_t entries = (int64_t{44} << 10) / static_cast<int64_t>(sizeof(T)) / rows;
+  const int64_t most = std::clamp<int64_t>(entries / kStep * kStep, kStep, 1024);
+  const int64_t tiles = std::max<int64_t>((cols + most - 1) / most, 1);
+  return ((cols + tiles - 1) / tiles + kStep - 1) / kStep * kStep;
 }
 
 // partial[r][c] (+)= sum_j G[r][j] V[c][j] over [0, n), lane by lane, from zero on the first tile; squares += G^2 when
@@ -77,7 +94,7 @@ template <class T, int R, int C, bool kNorm>
 HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_RESTRICT Vt, int64_t ldv, int64_t n,
                          T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares, const T* next, bool first) {
   const Tag<T> d;
-  const int64_t N = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int64_t N = kLanes<T>;
   Vector<T> sum[R][C];
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) sum[r][c] = first ? hn::Zero(d) : hn::Load(d, partial + r * ldp + c * N);
@@ -85,23 +102,33 @@ HWY_INLINE void dot_tile(const T* HWY_RESTRICT G, int64_t stride, const T* HWY_R
   Vector<T> square[R];
   for (int r = 0; r < R; ++r) square[r] = hn::Zero(d);
   const auto add_products = [&](int64_t at) HWY_ATTR __attribute__((always_inline)) {
-    Vector<T> g[R];
-    for (int r = 0; r < R; ++r) g[r] = pinned<T>(hn::LoadU(d, G + r * stride + at));
-    for (int c = 0; c < C; ++c) {
-      const auto v = pinned<T>(hn::Load(d, Vt + c * ldv + at));
-      for (int r = 0; r < R; ++r) sum[r][c] = hn::MulAdd(g[r], v, sum[r][c]);
-    }
-    if constexpr (kNorm) {
-      for (int r = 0; r < R; ++r) square[r] = hn::MulAdd(g[r], g[r], square[r]);
+    if constexpr (R > C && !kNorm) {  // the fewer ones are held, the others come one by one
+      Vector<T> v[C];
+      for (int c = 0; c < C; ++c) v[c] = pinned<T>(hn::Load(d, Vt + c * ldv + at));
+      for (int r = 0; r < R; ++r) {
+        const auto g = pinned<T>(hn::LoadU(d, G + r * stride + at));
+        for (int c = 0; c < C; ++c) sum[r][c] = hn::MulAdd(g, v[c], sum[r][c]);
+      }
+    } else {
+      Vector<T> g[R];
+      for (int r = 0; r < R; ++r) g[r] = pinned<T>(hn::LoadU(d, G + r * stride + at));
+      for (int c = 0; c < C; ++c) {
+        const auto v = pinned<T>(hn::Load(d, Vt + c * ldv + at));
+        for (int r = 0; r < R; ++r) sum[r][c] = hn::MulAdd(g[r], v, sum[r][c]);
+      }
+      if constexpr (kNorm) {
+        for (int r = 0; r < R; ++r) square[r] = hn::MulAdd(g[r], g[r], square[r]);
+      }
     }
   };
   int64_t j = 0;
-  if constexpr (kNorm) {  // two vectors, about a cache line; twelve sums would not stay in registers then
-    for (; j + 2 * N <= n; j += 2 * N) {
-      __builtin_prefetch(next + j, 0, 2);
-      for (int r = 0; r < R; ++r) __builtin_prefetch(G + (R + r) * stride + j, 0, 3);
-      add_products(j);
-      add_products(j + N);
+  if constexpr (kNorm || kManyRegisters) {  // twelve sums of sixteen registers would not stay where they are
+    for (; j + kLine<T> <= n; j += kLine<T>) {
+      if constexpr (kNorm) {
+        __builtin_prefetch(next + j, 0, 2);
+        for (int r = 0; r < R; ++r) __builtin_prefetch(G + (R + r) * stride + j, 0, 3);
+      }
+      for (int64_t at = j; at < j + kLine<T>; at += N) add_products(at);
     }
   }
   for (; j + N <= n; j += N) add_products(j);
@@ -135,30 +162,36 @@ HWY_INLINE void dot_strip(const T* HWY_RESTRICT G, int64_t rows, int64_t stride,
 }
 
 // All k columns for a strip of rows of one tile. Twelve sums, three entries and one column fill the sixteen registers
-// of AVX2; where squares are summed too, eight sums leave room for them.
+// of AVX2, as do six rows by two columns; where squares are summed too, eight sums leave room for them. With 32
+// registers up to eight columns go by in the first sweep.
 template <class T, bool kNorm>
 HWY_INLINE void dot_columns(const T* HWY_RESTRICT G, int64_t rows, int64_t stride, const T* HWY_RESTRICT Vt,
                             int64_t ldv, int64_t k, int64_t n, T* HWY_RESTRICT partial, int64_t ldp, Vector<T>* squares,
                             const T* next, bool first) {
-  const int64_t N = static_cast<int64_t>(hn::Lanes(Tag<T>()));
+  constexpr int64_t N = kLanes<T>;
   int64_t c = 0;
   if constexpr (kNorm) {
-    if (k >= 4) {
+    constexpr int64_t kMost = kManyRegisters ? 8 : 4;
+    c = std::min(k, kMost);
+    if (kManyRegisters && c == 8) {
+      dot_strip<T, 2, kManyRegisters ? 8 : 2, true>(G, rows, stride, Vt, ldv, n, partial, ldp, squares, next, first);
+    } else if (kManyRegisters && c == 6) {
+      dot_strip<T, 2, kManyRegisters ? 6 : 2, true>(G, rows, stride, Vt, ldv, n, partial, ldp, squares, next, first);
+    } else if (c == 4) {
       dot_strip<T, 2, 4, true>(G, rows, stride, Vt, ldv, n, partial, ldp, squares, next, first);
-      c = 4;
     } else {
       dot_strip<T, 2, 2, true>(G, rows, stride, Vt, ldv, n, partial, ldp, squares, next, first);
-      c = 2;
     }
   }
   for (; c + 4 <= k; c += 4) {
     dot_strip<T, 3, 4, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
   }
-  for (; c + 2 <= k; c += 2) {
-    dot_strip<T, 3, 2, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
-  }
-  for (; c < k; ++c) {
-    dot_strip<T, 3, 1, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
+  if (k - c == 3) {
+    dot_strip<T, 3, 3, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
+  } else if (k - c == 2) {
+    dot_strip<T, 6, 2, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
+  } else if (k - c == 1) {
+    dot_strip<T, 6, 1, false>(G, rows, stride, Vt + c * ldv, ldv, n, partial + c * N, ldp, squares, next, first);
   }
 }
 
@@ -173,26 +206,67 @@ HWY_INLINE double sum_lanes(Vector<T> v) {
   return sum;
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// The 128-bit blocks of a vector added up.
+template <class D, class V>
+HWY_INLINE auto add_blocks(D d, V v) {
+  if constexpr (sizeof(hn::TFromD<D>) * hn::MaxLanes(d) <= 16) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return add_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+#endif
+
+// sums[i] = the sum of vector i's lanes. A block's worth of vectors at a time: their lanes change places until each
+// block has a sum of every one, which takes a third of the shuffles that the vectors would need one by one.
+template <class T>
+HWY_INLINE void add_lanes(const T* HWY_RESTRICT vectors, int64_t count, T* HWY_RESTRICT sums) {
+  const Tag<T> d;
+  constexpr int64_t N = kLanes<T>;
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  constexpr int64_t kBlock = 16 / sizeof(T);
+  for (; i + kBlock <= count; i += kBlock) {
+    const T* v = vectors + i * N;
+    const auto add_pairs = [&](int64_t a) HWY_ATTR {
+      const auto x = hn::Load(d, v + a * N);
+      const auto y = hn::Load(d, v + (a + 1) * N);
+      return hn::Add(hn::InterleaveLower(d, x, y), hn::InterleaveUpper(d, x, y));
+    };
+    auto sum = add_pairs(0);
+    if constexpr (kBlock == 4) {
+      const hn::Repartition<uint64_t, Tag<T>> pairs;
+      const auto low = hn::BitCast(pairs, sum);
+      const auto high = hn::BitCast(pairs, add_pairs(2));
+      sum = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, low, high)),
+                    hn::BitCast(d, hn::InterleaveUpper(pairs, low, high)));
+    }
+    hn::StoreU(add_blocks(d, sum), hn::CappedTag<T, kBlock>(), sums + i);
+  }
+#endif
+  for (; i < count; ++i) sums[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, vectors + i * N)));
+}
+
 // W = G V for a block of rows: W is rows x k, packed. Returns ||block||_F^2 when kNorm.
 // partial: rows * k vectors, kept in memory between tiles.
 template <class T, bool kNorm>
 HWY_INLINE double block_times_columns(const T* G, int64_t rows, int64_t cols, int64_t stride, const T* Vt, int64_t ldv,
-                                      int64_t k, T* W, T* partial) {
-  const Tag<T> d;
-  const int64_t N = static_cast<int64_t>(hn::Lanes(d));
+                                      int64_t k, int64_t tile, T* W, T* partial) {
+  constexpr int64_t N = kLanes<T>;
   const int64_t ldp = k * N;
   double norm_squared = 0;
-  const int64_t tile = tile_entries<T>(k);
   for (int64_t j = 0; j < cols; j += tile) {
     const int64_t n = std::min(tile, cols - j);
     for (int64_t i = 0; i < rows; i += kStripRows) {
-      Vector<T> squares = hn::Zero(d);
+      Vector<T> squares = hn::Zero(Tag<T>());
       dot_columns<T, kNorm>(G + i * stride + j, std::min(kStripRows, rows - i), stride, Vt + j, ldv, k, n,
                             partial + i * ldp, ldp, &squares, G + (i + rows) * stride + j, j == 0);
       if constexpr (kNorm) norm_squared += sum_lanes<T>(squares);
     }
   }
-  for (int64_t i = 0; i < rows * k; ++i) W[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, partial + i * N)));
+  add_lanes(partial, rows * k, W);
   return norm_squared;
 }
 
