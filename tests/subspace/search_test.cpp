@@ -81,7 +81,7 @@ struct Problem {
   SubspaceSearch<T> run(SearchOutcome expected = SearchOutcome::settled, Executor& executor = serial_executor()) {
     SubspaceSearch<T> s = search();
     widths = drive(s, matrix(), workspace.pass, executor);
-    EXPECT_EQ(s.outcome(), expected);
+    EXPECT_EQ(s.outcome(), expected) << "passes over " << ::testing::PrintToString(widths) << " columns";
     if (s.outcome() != SearchOutcome::out_of_range) s.remember();
     return s;
   }
@@ -554,7 +554,7 @@ TYPED_TEST(SearchTest, SettledIsTrueOnHardSpectra) {
       }
     }
   }
-  EXPECT_GT(5 * settled, total) << which << ": a search that never settles proves nothing";
+  EXPECT_GT(8 * settled, total) << which << ": a search that never settles proves nothing";
 }
 
 // Three values over a plateau that nearly reaches tau. Few passes can tell that nothing above tau is missed; who says so
