@@ -76,6 +76,14 @@ ClipReport spectrum_report(const DenseProblem& problem, Method method, const Eig
   report.norm_after = after.norm() * unscale;
   report.removed_energy = energy > 0 ? std::clamp(removed / energy, 0.0, 1.0) : 0.0;
   report.sigma_bound = (after.maxCoeff() + error) * unscale;
+  if (!std::isfinite(report.sigma_max) || !std::isfinite(report.norm_before)) {
+    report.status = ClipStatus::out_of_range;
+    report.clipped = 0;
+    report.norm_after = report.norm_before;
+    report.removed_energy = 0;
+    report.sigma_bound = report.sigma_max;
+    return report;
+  }
   if (clipped == 0) return report;
   report.sigma_bound += storage_rounding(problem.G, report.norm_after);
   report.error_estimate = error / (sigma - after).norm();

@@ -187,7 +187,8 @@ class Clip final : public SubspaceClip {
     if (round_ > 0) report_.clipped = std::max(report_.clipped, search_->above());
     report_.norm_after = std::sqrt(norm_squared_);
     const double before = report_.norm_before * report_.norm_before;
-    const double removed = round_ == 0 ? removed_inside() : before - norm_squared_;
+    const bool by_values = round_ == 0 && (search_->settled() || options_.observe_only);  // keeps the digits of small shares
+    const double removed = by_values ? removed_inside() : before - norm_squared_;
     report_.removed_energy = std::clamp(removed / before, 0.0, 1.0);
     fill_bound();
     report_.status = status();

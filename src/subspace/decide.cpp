@@ -85,7 +85,7 @@ class Judge {
       }
       removed += excess * excess;
     }
-    j_.error_allowed = o_.tolerance + (removed > 0 ? o_.margin * o_.tau / 50 / std::sqrt(removed) : 0.0);
+    j_.error_allowed = o_.tolerance + (removed > 0 ? o_.margin * o_.tau / 200 / std::sqrt(removed) : 0.0);
     j_.error = removed > 0 ? std::sqrt(error / removed) : 0.0;
     // An error E of G^T G moves the result by at most ||E||_F / (2 tau).
     const double rounding = removed > 0 ? f_.noise / (2 * o_.tau) / std::sqrt(removed) : 0.0;
@@ -97,7 +97,7 @@ class Judge {
     return std::count_if(f_.sigma, f_.sigma + f_.count, [&](double s) { return s > kNear * level_; });
   }
   void look_at_sigma_max() {
-    if (f_.sigma_correction > o_.sigma_tolerance) want(1);
+    j_.refine = f_.sigma_correction > o_.sigma_tolerance;
   }
 
   const Findings& f_;

@@ -41,7 +41,7 @@ struct Findings {
   const double* sine = nullptr;
   double floor = 0;             // values below it drown in the rounding of sigma[0] …
   double noise = 0;             // … which moves the squares of all of them by so much
-  bool can_improve = false;     // … and would be smaller with the vectors found as columns
+  bool can_improve = false;     // … and would be less with the vectors found as columns
   bool complete = false;        // the basis spans everything: nothing is unseen
   Unseen unseen;                // of what it does not span
   double sigma_correction = 0;  // relative amount by which sigma[0] is still seen short
@@ -56,6 +56,7 @@ struct Judgement {
   bool beyond_rank = false;       // … and more
   bool rounded = false;           // the error is mostly rounding that better columns would not have
   bool wide_range = false;        // sigma[0] is so large that values near tau drown in its rounding: clip, then look again
+  bool refine = false;            // sigma_max, of which thresholds learn, is not known well enough
   std::int64_t sharpen = 0;       // leading Ritz vectors that the next pass should read; 0: none
 
   [[nodiscard]] bool settled() const noexcept { return !hidden && !rounded && sharpen == 0; }

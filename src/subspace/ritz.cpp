@@ -71,6 +71,9 @@ void Ritz::adopt(const Ritz& smaller) noexcept {
   std::copy_n(smaller.inverse, smaller.k * smaller.k, inverse);
   k = smaller.k;
   independent = smaller.independent;
+  weakest = smaller.weakest;
+  left_out = smaller.left_out;
+  tail = smaller.tail;
 }
 
 // Rounding of an entry of S is eps |w_i| |w_1| and looks like a cosine of eps |w_1| / |w_i| between columns; below
@@ -146,7 +149,7 @@ void solve_sines(Ritz& r) {
 double probe_largest(const Ritz& r, std::int64_t kept, const double* X, std::int64_t fresh, double drop) {
   const std::int64_t k = r.k;
   const std::int64_t count = k - kept;
-  const std::int64_t square = k * k;
+  const std::int64_t square = std::max(k, fresh) * std::max(k, fresh);  // at most capacity^2
   double* packed = r.scratch;
   double* factor = r.scratch + square;
   double* inverse = r.scratch + 2 * square;

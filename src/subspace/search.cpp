@@ -15,8 +15,9 @@
 namespace spectralclip {
 namespace {
 
-constexpr std::int64_t kRoom = 8;       // columns that later passes usually need
+constexpr std::int64_t kRoom = 16;      // columns that later passes usually need
 constexpr double kLeftOut = 0.01;        // share of tau that dependent columns may hide before the basis starts over
+constexpr int kRefiningPasses = 4;       // reads after which nothing more is read for sigma_max alone
 constexpr std::int64_t kCalmSteps = 16;  // steps before a width that is no longer needed is given back
 
 [[nodiscard]] constexpr std::int64_t even(std::int64_t k) noexcept { return (k + 1) / 2 * 2; }
@@ -25,6 +26,9 @@ constexpr std::int64_t kCalmSteps = 16;  // steps before a width that is no long
 // amplified by the inverse of it (findings()), and what such a column adds is left to the next pass.
 template <class T>
 constexpr double kDrop = sizeof(T) == 4 ? 1e-2 : 1e-5;
+// Algorithm 2 has columns of its own choice and no bound to keep: it leaves out what is all rounding.
+template <class T>
+constexpr double kDropSketched = sizeof(T) == 4 ? 1e-6 : 1e-10;
 // A vector whose part outside the basis is shorter than this is rounding.
 template <class T>
 constexpr double kGone = sizeof(T) == 4 ? 1e-5 : 1e-12;
@@ -69,7 +73,9 @@ SubspaceSearch<T>::SubspaceSearch(std::int64_t rows, std::int64_t cols, const Se
   cold_ = sketched() || state.cols != cols || state.kept == 0;
   const std::int64_t cold = sketched() ? options.rank + options.oversampling : std::max(options.rank + 2, kFirstColumns);
   const std::int64_t first = even(cold_ ? cold : state.kept + kFreshColumns);
-  book(first + (sketched() ? 0 : kRoom));
+  // The same room cold and warm, so that the second step finds it booked.
+  const std::int64_t warm = std::max({options.rank + 2, state.columns, kLeastKept}) + kFreshColumns;
+  book(even(sketched() ? first : std::max({first, warm, kFirstColumns})) + (sketched() ? kFreshColumns : kRoom));
   if (!cold_) recall();
   add_random(first - (cold_ ? 0 : state.kept));
   pad();
@@ -100,6 +106,11 @@ void SubspaceSearch<T>::book(std::int64_t capacity) {
   ritz_.adopt(old);
   std::copy_n(old_V, known_ * ld_, Vt_);
   std::copy_n(old_Z, known_ * ld_, Zt_);
+}
+
+template <class T>
+double SubspaceSearch<T>::drop() const noexcept {
+  return sketched() ? kDropSketched<T> : kDrop<T>;
 }
 
 template <class T>
@@ -257,14 +268,15 @@ bool SubspaceSearch<T>::take() {
     return false;
   }
   extend();
-  solve_ritz(ritz_, kDrop<T>, kEpsilon<T>, probe_.random > 0 ? probe_.held : 0);
+  solve_ritz(ritz_, drop(), kEpsilon<T>, probe_.random > 0 ? probe_.held : 0);
   double captured = 0;
   for (std::int64_t i = 0; i < ritz_.k; ++i) captured += ritz_.sigma[i] * ritz_.sigma[i];
-  energy_left_ = complete() ? 0.0 : std::sqrt(std::max(norm_squared_ - captured, 0.0) + 16 * kEpsilon<T> * norm_squared_);
+  const double rounding = 16 * kEpsilon<T> * (norm_squared_ + ritz_.sigma[0] * ritz_.sigma[0] / ritz_.weakest);
+  energy_left_ = complete() ? 0.0 : std::sqrt(std::max(norm_squared_ - captured, 0.0) + rounding);
   if (probe_.random > 0) read_probe();
   // Columns left out as dependent are neither held nor probed: what they had that was new comes on top.
   unseen_.bound = std::min(std::sqrt(probed_ * probed_ + ritz_.left_out), energy_left_);
-  unseen_.typical = std::min(unseen_.typical, energy_left_);
+  unseen_.typical = std::min(unseen_.typical, next_sigma());
   solve_sines(ritz_);
   if (complete()) std::fill(ritz_.sine, ritz_.sine + ritz_.k, 0.0);
   sigma_correction_ = sigma_correction();
@@ -310,7 +322,7 @@ void SubspaceSearch<T>::read_probe() {
     Ritz without = ritz_;  // the row of zeros, if there is one, holds nothing
     without.k = probe_.held + probe_.count;
     const double rounding = 16 * kEpsilon<T> * norm_squared_ * ritz_.sigma[0] * ritz_.sigma[0];
-    const double largest = probe_.count > 0 ? probe_largest(without, probe_.held, raw_, probe_.random, kDrop<T>) : 0.0;
+    const double largest = probe_.count > 0 ? probe_largest(without, probe_.held, raw_, probe_.random, drop()) : 0.0;
     const double fourth = std::sqrt(std::sqrt(largest + rounding * kEpsilon<T>));
     probed_ = std::min(probed_, fourth / std::sqrt(std::sqrt(radius_squared)));
     unseen_.typical = fourth / std::sqrt(std::sqrt(static_cast<double>(probe_.random)));
@@ -318,6 +330,14 @@ void SubspaceSearch<T>::read_probe() {
   const double rounding = 4 * kEpsilon<T> / ritz_.weakest * ritz_.sigma[0] * ritz_.sigma[0];
   const double shown = std::sqrt(ritz_.tail * ritz_.tail + ritz_.left_out + rounding);
   probed_ = std::min(probed_, krylov_bound(shown, probe_.degree, probe_.size_squared / radius_squared));
+}
+
+// Largest singular value that the basis may not hold, as a scale: the last one found, or the root mean square of the rest.
+template <class T>
+double SubspaceSearch<T>::next_sigma() const noexcept {
+  if (complete()) return 0;
+  const double rest = energy_left_ / std::sqrt(static_cast<double>(smaller_side_ - ritz_.independent));
+  return std::max(ritz_.independent > 0 ? ritz_.sigma[ritz_.independent - 1] : 0.0, rest);
 }
 
 // The relative amount by which a pass sees sigma_max short. Its vector turned by an angle in the pass, and will turn by
@@ -360,23 +380,25 @@ template <class T>
 bool SubspaceSearch<T>::plan_next() {
   outcome_ = SearchOutcome::settled;
   const bool unaligned = cold_ || std::sqrt(ritz_.left_out) > kLeftOut * options_.tau;
-  const bool start_over = judgement_.rounded || (unaligned && passes_ == 1 && !(judgement_.settled() && !judgement_.wide_range));
-  if (judgement_.settled() && !start_over) return false;
-  outcome_ = SearchOutcome::not_converged;
+  const bool start_over = (judgement_.rounded && restarts_ < 2) || (unaligned && passes_ == 1 && !(judgement_.settled() && !judgement_.wide_range));
+  const bool refine = judgement_.refine && passes_ < kRefiningPasses;
+  if (judgement_.settled() && !start_over && !refine) return false;
+  if (!judgement_.settled()) outcome_ = SearchOutcome::not_converged;
   if (passes_ >= options_.max_passes) return false;
   if (start_over) return replace_columns(!complete());
   const std::int64_t room = options_.max_columns - known_;
   if (room < kFreshColumns) {
-    if (2 * judgement_.above >= known_) outcome_ = SearchOutcome::exhausted;
+    if (!judgement_.settled() && 2 * judgement_.above >= known_) outcome_ = SearchOutcome::exhausted;
     return false;
   }
   const std::int64_t probing = judgement_.hidden ? kFreshColumns : 0;
-  const std::int64_t most = std::min(judgement_.sharpen, room - probing);
+  const std::int64_t sharpen = std::max<std::int64_t>(judgement_.sharpen, refine ? 2 : 0);
+  const std::int64_t most = std::min(sharpen, room - probing);
   if (known_ + even(most + probing) > ritz_.capacity) book(even(known_ + most + probing) + kRoom);
   // A probe goes on as long as it showed nothing new above tau; what it found is held by the next one.
   const bool found = ritz_.tail > options_.level || probe_.count == 0;
   if (judgement_.hidden && !found) add_krylov();
-  add_ritz_vectors(judgement_.sharpen, most);
+  add_ritz_vectors(sharpen, most);
   if (judgement_.hidden && found) add_random(probing);
   pad();
   const auto unknown = [&](double sine) { return sine > kGone<T>; };
@@ -397,6 +419,7 @@ bool SubspaceSearch<T>::next_power_pass() {
 // G, so that small values do not drown in large ones.
 template <class T>
 bool SubspaceSearch<T>::replace_columns(bool probe) {
+  ++restarts_;
   const std::int64_t count = ritz_.independent;
   const std::int64_t random = probe ? kFreshColumns : 0;
   if (even(count + random) > ritz_.capacity) book(even(count + random) + kRoom);
@@ -424,7 +447,7 @@ void SubspaceSearch<T>::finish() {
   double* inverse = gram + square;
   kernels::combine_rows(ritz_.mix, count, ritz_.k, ritz_.k, Zt_, cols_, ld_, spare_);
   kernels::gram_rows(spare_, count, cols_, ld_, gram);
-  kept_ = inverse_cholesky(gram, count, kDrop<T>, gram + 2 * square, inverse).columns;
+  kept_ = inverse_cholesky(gram, count, kGone<T>, gram + 2 * square, inverse).columns;
   kernels::combine_rows(inverse, count, count, count, spare_, cols_, ld_, Vt_);
 }
 
@@ -444,6 +467,7 @@ void SubspaceSearch<T>::remember() {
   adapt_width();
   state_.cols = cols_;
   state_.kept = std::min(kept_, state_.columns);
+  state_.V.reserve(static_cast<std::size_t>(state_.columns * cols_));
   state_.V.resize(static_cast<std::size_t>(state_.kept * cols_));
   for (std::int64_t i = 0; i < state_.kept; ++i) {
     std::transform(row(Vt_, i), row(Vt_, i) + cols_, state_.V.data() + i * cols_,

@@ -65,6 +65,7 @@ class SubspaceSearch {
 
   [[nodiscard]] std::size_t bytes(std::int64_t capacity) const noexcept;
   void book(std::int64_t capacity);
+  [[nodiscard]] double drop() const noexcept;
   void recall();
   void fill_random(T* rows, std::int64_t count) const;
   void add_random(std::int64_t count);
@@ -75,6 +76,7 @@ class SubspaceSearch {
   [[nodiscard]] std::int64_t orthonormalize(std::int64_t first, std::int64_t wanted);
   void extend();
   void read_probe();
+  [[nodiscard]] double next_sigma() const noexcept;
   [[nodiscard]] double sigma_correction() const;
   [[nodiscard]] Findings findings() const;
   [[nodiscard]] bool plan_next();
@@ -101,6 +103,7 @@ class SubspaceSearch {
   std::int64_t kept_ = 0;    // rows of Vt after finish()
   bool cold_ = false;
   int passes_ = 0;
+  int restarts_ = 0;
   Probe probe_;
   double probed_ = std::numeric_limits<double>::infinity();  // what the probes over this basis prove
   double norm_squared_ = 0;
