@@ -14,6 +14,7 @@ class Judge {
 
   Judgement run() {
     j_.wide_range = o_.tau < f_.floor;
+    j_.can_improve = f_.can_improve;
     level_ = std::max(o_.level, j_.wide_range ? f_.floor : 0.0);
     j_.above = std::count_if(f_.sigma, f_.sigma + f_.count, [&](double s) { return s > level_; });
     if (o_.rank > 0 && j_.above >= o_.rank) {

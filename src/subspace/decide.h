@@ -54,6 +54,7 @@ struct Judgement {
   bool hidden = false;            // something above tau may be unseen
   bool rank_full = false;         // as many above as the rank allows
   bool beyond_rank = false;       // … and more
+  bool can_improve = false;       // as in Findings
   bool rounded = false;           // the error is mostly rounding that better columns would not have
   bool wide_range = false;        // sigma[0] is so large that values near tau drown in its rounding: clip, then look again
   bool refine = false;            // sigma_max, of which thresholds learn, is not known well enough

@@ -25,7 +25,7 @@ constexpr std::int64_t kCalmSteps = 16;  // steps before a width that is no long
 // A column of W counts as a combination of earlier ones when less than this share of its square is new: rounding is
 // amplified by the inverse of it (findings()), and what such a column adds is left to the next pass.
 template <class T>
-constexpr double kDrop = sizeof(T) == 4 ? 1e-2 : 1e-5;
+constexpr double kDrop = sizeof(T) == 4 ? 1e-4 : 1e-8;
 // Algorithm 2 has columns of its own choice and no bound to keep: it leaves out what is all rounding.
 template <class T>
 constexpr double kDropSketched = sizeof(T) == 4 ? 1e-6 : 1e-10;
@@ -380,7 +380,8 @@ template <class T>
 bool SubspaceSearch<T>::plan_next() {
   outcome_ = SearchOutcome::settled;
   const bool unaligned = cold_ || std::sqrt(ritz_.left_out) > kLeftOut * options_.tau;
-  const bool start_over = (judgement_.rounded && restarts_ < 2) || (unaligned && passes_ == 1 && !(judgement_.settled() && !judgement_.wide_range));
+  const bool drowned = judgement_.rounded || (judgement_.wide_range && judgement_.can_improve);
+  const bool start_over = (drowned && restarts_ < 2) || (unaligned && passes_ == 1 && !(judgement_.settled() && !judgement_.wide_range));
   const bool refine = judgement_.refine && passes_ < kRefiningPasses;
   if (judgement_.settled() && !start_over && !refine) return false;
   if (!judgement_.settled()) outcome_ = SearchOutcome::not_converged;
