@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -115,15 +116,23 @@ void measure(LayerSet& set, int threads, int rounds) {
 }  // namespace
 }  // namespace spectralclip::bench
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace spectralclip;
   constexpr int kRounds = 15;
   constexpr std::int64_t kBlocks = 12;
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : kRounds;
+  const std::string wish = argc > 1 ? argv[1] : std::to_string(kRounds);
+  const int rounds = std::atoi(wish.c_str());
+  if (argc > 3 || rounds < 1 || std::to_string(rounds) != wish) {
+    std::fputs("usage: bench_pass [rounds, 1 or more; 15] [instruction set; the widest]\n", stderr);
+    return 2;
+  }
   if (argc > 2) set_simd_target(argv[2]);
   ThreadPool all(2);
   bench::LayerSet set = bench::make_layer_set(kBlocks, all);
   std::printf("%s\n", kernels::chosen_target());
   for (const int threads : {1, 2}) bench::measure(set, threads, rounds);
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_pass: %s\n", error.what());
+  return 2;
 }

@@ -19,8 +19,8 @@ SPECTRAL = "mlp-heavy-tail-sgdm-spectral-quantile"
 
 
 def call(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """Runs the program to its end, or to an hour's quarter: a hang, whatever else the machine does; options are those of
-    subprocess.run."""
+    """Runs the program to its end. After a quarter of an hour it counts as hanging, however busy the machine is.
+    Options are those of subprocess.run."""
     command = [str(PROGRAM), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload]
 
