@@ -25,12 +25,12 @@ const std::vector<Line> kClippers = {
     {"spectral", "singular values of each gradient matrix at tau (clip.threshold, clip.method)"},
     {"soft", "sigma / sqrt(1 + sigma^2 / c^2) of each gradient matrix (clip.soft_scale)"},
     {"soft_update", "the same of each update, after the optimizer"}};
-const std::vector<Line> kMethods = {{"tracked", "last step's subspace and fresh random columns; the default"},
+const std::vector<Line> kMethods = {{"auto", "tracked, or gram where that is cheaper; the default"},
+                                    {"tracked", "last step's subspace and fresh random columns"},
                                     {"sketched", "the paper's Algorithm 2: cold subspace of fixed rank"},
                                     {"gram", "eigenvalues of the smaller Gram matrix, float64"},
                                     {"exact", "full SVD, float64"},
-                                    {"newton_schulz", "matrix-sign iterations: products only"},
-                                    {"auto", "by shape and by what was clipped lately"}};
+                                    {"newton_schulz", "matrix-sign iterations: products only"}};
 const std::vector<Line> kThresholds = {{"constant", "clip.tau"},
                                        {"ema", "moving average of past sigma_max (clip.decay)"},
                                        {"quantile", "quantile of the last values (clip.quantile, clip.window)"}};

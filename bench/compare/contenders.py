@@ -47,6 +47,7 @@ class Contender:
     results: Callable[[], list[LayerResult]] = list  # of the latest step, one per layer; empty for norm clipping
     state_bytes: Callable[[], float] = lambda: 0.0
     wrong_share: float = 1e-2  # relative error of a removed part that is no longer "inaccurate"
+    tolerance: float = 1e-4  # the default of spectralclip's option
     may_miss: int = 0  # directions that it may leave out when all ten are barely above tau, and still be timed
     ms: list[float] = dataclasses.field(default_factory=list)
     peak_bytes: float = math.nan
@@ -66,11 +67,16 @@ def norm_clip(set_: LayerSet) -> Contender:
     return Contender(NORM, "norm", lambda: torch.nn.utils.clip_grad_norm_(parameters, limit))
 
 
-def _from_clipper(name: str, task: Task, clipper: spectralclip.SpectralClipper) -> Contender:
+def _from_clipper(
+    name: str, task: Task, clipper: spectralclip.SpectralClipper, tolerance: float = Contender.tolerance
+) -> Contender:
     def results() -> list[LayerResult]:
         return [LayerResult(layer.tau, layer.clipped, layer.status) for layer in clipper.report()]
 
-    return Contender(name, task, clipper.step, results, lambda: float(len(clipper.state_dict()["state"])))
+    def state_bytes() -> float:
+        return float(len(clipper.state_dict()["state"]))
+
+    return Contender(name, task, clipper.step, results, state_bytes, tolerance=tolerance)
 
 
 def tracked_ema(set_: LayerSet) -> Contender:
@@ -84,7 +90,7 @@ def _always(set_: LayerSet, name: str, method: Method) -> Contender:
     ]
     # To an error well below that of Algorithm 2, not to the default tolerance, an order of magnitude below it.
     clipper = spectralclip.SpectralClipper(groups, method=method, rank=RANK, tolerance=ALWAYS_TOLERANCE)
-    return _from_clipper(name, "always", clipper)
+    return _from_clipper(name, "always", clipper, ALWAYS_TOLERANCE)
 
 
 def tracked_always(set_: LayerSet) -> Contender:

@@ -20,6 +20,7 @@ TAU_TOLERANCE = 1e-3  # tau is an average of past sigma_max, and those are estim
 # Beyond a contender's `wrong_share` of its norm a removed part is wrong, not inaccurate (accuracy has its own bar in
 # the findings); beside it a share of tau is allowed, for the case that hardly anything was above.
 TAU_SHARE = 1e-3
+MARGIN = 1e-3  # the default of spectralclip's option: "ok" promises no more than tau (1 + margin)
 
 
 def expected_tau(contender: Contender, layer: Layer, step: int) -> float:
@@ -49,7 +50,7 @@ def removed_error(
 
 def _check_claims(contender: Contender, layer: Layer, step: int, result: LayerResult) -> str | None:
     tau, clipped = expected_tau(contender, layer, step), expected_clipped(contender, layer, step % VARIANTS)
-    # A fixed rank that is used up says so unless it can prove that no eleventh value is above tau.
+    # A fixed rank that is used up says so, unless no eleventh value can be above tau.
     allowed = (None, "ok", "rank_exhausted") if contender.task == "always" else (None, "ok")
     if not abs(result.tau - tau) <= TAU_TOLERANCE * tau:
         return f"tau = {result.tau:.6g} instead of {tau:.6g}"
@@ -61,6 +62,19 @@ def _check_claims(contender: Contender, layer: Layer, step: int, result: LayerRe
     if clipped == 0 and not torch.equal(layer.work, layer.master[step % VARIANTS]):
         return "changed though nothing was above tau"
     return None
+
+
+def _check_promise(
+    contender: Contender, reference: Reference, layer: Layer, step: int, result: LayerResult
+) -> str | None:
+    """Status ok is a promise: what is left is within 3 (tolerance ||D|| + margin tau) of C_tau(G), D being what that
+    removes; rounding aside."""
+    if result.status != "ok":
+        return None
+    distance = reference.distance(layer.master[step % VARIANTS], layer.work, result.tau)
+    allowed = 3 * (contender.tolerance * reference.removed_norm(result.tau) + MARGIN * result.tau)
+    allowed += reference.rounding()
+    return None if distance <= allowed else f"ok, but {distance / allowed:.3g} times as far off as that allows"
 
 
 def _check_norm(set_: LayerSet, step: int) -> list[str]:
@@ -93,6 +107,7 @@ def verify_step(set_: LayerSet, contender: Contender, step: int, references: dic
             error, right = removed_error(reference, before, layer.work, result.tau, contender.wrong_share)
             contender.errors.append(error)
             what = what or (None if right else f"removed part wrong by {error:.3g}")
+            what = what or _check_promise(contender, reference, layer, step, result)
         if what is not None:
             wrong.append(f"{contender.name}, {layer.name}, step {step}: {what}")
     return wrong

@@ -45,7 +45,7 @@ enum {
   SCLIP_METHOD_NEWTON_SCHULZ = 4,
   SCLIP_METHOD_AUTO = 5
 };
-enum { SCLIP_EXHAUSTED_GO_EXACT = 0, SCLIP_EXHAUSTED_REPORT = 1 };
+enum { SCLIP_EXHAUSTED_GO_EXACT = 0, SCLIP_EXHAUSTED_REPORT = 1, SCLIP_EXHAUSTED_AUTO = 2 };
 enum { SCLIP_THRESHOLD_CONSTANT = 0, SCLIP_THRESHOLD_EMA = 1, SCLIP_THRESHOLD_QUANTILE = 2 };
 enum { SCLIP_FIRST_STEP_UNCLIPPED = 0, SCLIP_FIRST_STEP_ZERO = 1 };
 enum { SCLIP_INTERPOLATION_LOWER = 0, SCLIP_INTERPOLATION_LINEAR = 1 };
@@ -56,7 +56,9 @@ enum {
   SCLIP_CLIP_OK = 0,
   SCLIP_CLIP_NOT_FINITE = 1,
   SCLIP_CLIP_RANK_EXHAUSTED = 2,
-  SCLIP_CLIP_FACTORIZATION_FAILED = 3
+  SCLIP_CLIP_FACTORIZATION_FAILED = 3,
+  SCLIP_CLIP_NOT_CONVERGED = 4,
+  SCLIP_CLIP_OUT_OF_RANGE = 5
 };
 enum { SCLIP_BOUND_CERTAIN = 0, SCLIP_BOUND_ESTIMATED = 1 };
 
@@ -77,6 +79,7 @@ typedef struct sclip_clip_options {
   int64_t oversampling;
   int32_t power_passes;
   double tolerance;
+  double margin;
   int32_t max_passes;
   int64_t max_columns;
   int32_t exhausted;
@@ -188,6 +191,8 @@ typedef struct sclip_step_report {
   int64_t layers_clipped;
   int64_t layers_not_finite;
   int64_t layers_rank_exhausted;
+  int64_t layers_not_converged;
+  int64_t layers_out_of_range;
   int32_t left_all;
 } sclip_step_report;
 

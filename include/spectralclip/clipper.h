@@ -60,6 +60,8 @@ struct StepReport {
   std::int64_t layers_clipped = 0;
   std::int64_t layers_not_finite = 0;
   std::int64_t layers_rank_exhausted = 0;
+  std::int64_t layers_not_converged = 0;
+  std::int64_t layers_out_of_range = 0;
   bool left_all = false;                // OnNonFinite::leave_all found a non-finite layer: nothing was touched
   std::span<const LayerReport> layers;  // valid until the next step
 };

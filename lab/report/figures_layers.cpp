@@ -126,6 +126,20 @@ std::string most_clipped(const std::vector<const Group*>& groups, const std::vec
   return text;
 }
 
+// Empty where every clip is certain to have left nothing above its threshold.
+std::string unsettled_text(const std::vector<const Group*>& groups) {
+  double lines = 0, unsettled = 0;
+  for_each_run(groups, [&](const Group&, const Run& run) {
+    for (const auto& [name, layer] : run.layers) {
+      lines += static_cast<double>(layer.step.size());
+      unsettled += layer.unsettled;
+    }
+  });
+  if (unsettled == 0) return "";
+  return fmt::format(" In {:.3g} % of the recorded clips something above the threshold may remain.",
+                     100 * unsettled / lines);
+}
+
 void add_clip_shares(ModelParts& parts, const std::string& task, const std::vector<const Group*>& groups) {
   const std::vector<std::string> names = layer_names(groups);
   Json bars = Json::array();
@@ -140,7 +154,7 @@ void add_clip_shares(ModelParts& parts, const std::string& task, const std::vect
   text.caption =
       "Share of the steps in which at least one singular value of the layer's gradient was above the "
       "threshold; mean over seeds, whiskers from the lowest to the highest. " +
-      most_clipped(groups, names);
+      most_clipped(groups, names) + unsettled_text(groups);
   text.label = text.title + ". " + most_clipped(groups, names);
   Json figure = make_figure(text, commands_of(groups));
   figure["layers"] = names;

@@ -70,6 +70,8 @@ void take_layers(const Json& line, Run& run) {
     series.tau.push_back(number_in(layer, "tau"));
     series.steps = number_in(layer, "steps", series.steps);
     series.steps_clipped = number_in(layer, "steps_clipped", series.steps_clipped);
+    const std::string status = text_in(layer, "status");
+    if (status == "not_converged" || status == "rank_exhausted") ++series.unsettled;
   });
 }
 

@@ -44,6 +44,7 @@ struct LayerSeries {
   std::vector<double> step, sigma, tau;
   double steps = 0;  // of the last line
   double steps_clipped = 0;
+  double unsettled = 0;  // lines whose status says that something above tau may remain
 };
 
 struct Spectrum {

@@ -208,7 +208,8 @@ SPECTRALCLIP_HIDDEN void dsyevr_(const char* job_z, const char* range, const cha
   Matrix full = *uplo == 'L' ? Matrix(A.selfadjointView<Eigen::Lower>()) : Matrix(A.selfadjointView<Eigen::Upper>());
   Matrix vectors(*n, *n);  // column i: of the i-th largest eigenvalue
   Eigen::VectorXd values(*n);
-  spectralclip::symmetric_eigen(full.data(), *n, values.data(), vectors.data());
+  Eigen::VectorXd room(2 * *n);
+  spectralclip::symmetric_eigen(full.data(), *n, values.data(), vectors.data(), room.data());
   *found = *n;
   for (Index i = 0; i < *n; ++i) {
     w[i] = values(*n - 1 - i);

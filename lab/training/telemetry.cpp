@@ -28,7 +28,7 @@ ordered_json layer_lines(const StepReport& report) {
                       {"sigma1", layer.clip.sigma_max},
                       {"tau", layer.clip.tau},
                       {"n_clipped", layer.clip.clipped},
-                      {"saturated", layer.clip.status == ClipStatus::rank_exhausted},
+                      {"status", to_string(layer.clip.status)},
                       {"removed_energy", layer.clip.removed_energy},
                       {"steps", layer.steps},
                       {"steps_clipped", layer.steps_clipped}});

@@ -38,8 +38,9 @@ def _(G: torch.Tensor, tau: float, settings: list[str], backend: str) -> tuple[t
 @torch.library.register_fake("spectralclip::clip_grads_")
 def _(
     gradients: list[torch.Tensor], max_sigma: float, settings: list[str], backend: str, error_if_nonfinite: bool
-) -> torch.Tensor:
-    return _norm(gradients)
+) -> tuple[torch.Tensor, torch.Tensor]:
+    device = gradients[0].device if gradients else None
+    return _norm(gradients), torch.empty(len(gradients), dtype=torch.int64, device=device)
 
 
 @torch.library.register_fake("spectralclip::clipper_step_")

@@ -38,7 +38,8 @@ class SpectralClipper:
     ``threshold`` and clip options of their own.  ``threshold`` is a number, :class:`Constant`, :class:`Ema` or
     :class:`Quantile`.  ``rules`` are tried before the default ones, which skip embeddings and heads, clip vectors by
     norm and take everything else as (out, rest).  ``on_nonfinite`` is ``"leave_layer"`` (that layer is left alone),
-    ``"leave_all"`` (nothing is touched) or ``"raise"``.  ``observe_only`` measures and reports without writing.
+    ``"leave_all"`` (nothing is touched) or ``"raise"``.  ``observe_only`` measures and reports without writing.  Clip
+    options are those of :class:`ClipOptions`; None is the core's default.
 
     Only a module shows which of its weights are embeddings.  Of named parameters those are skipped whose names say so
     (``wte``, ``wpe``, ``embed_tokens``, ``word_embeddings``, ...), of nameless ones none: add
@@ -59,25 +60,27 @@ class SpectralClipper:
         model: Model,
         threshold: ThresholdLike = Ema(0.9),
         *,
-        method: Method = "tracked",
+        method: Optional[Method] = None,
         rank: Optional[int] = None,
-        oversampling: int = 5,
-        power_passes: int = 1,
-        tolerance: float = 1e-4,
-        max_passes: int = 4,
-        max_columns: int = 64,
-        exhausted: Exhausted = "go_exact",
-        seed: int = 0,
+        oversampling: Optional[int] = None,
+        power_passes: Optional[int] = None,
+        tolerance: Optional[float] = None,
+        margin: Optional[float] = None,
+        max_passes: Optional[int] = None,
+        max_columns: Optional[int] = None,
+        exhausted: Optional[Exhausted] = None,
+        seed: Optional[int] = None,
         rules: Sequence[Rule] = (),
         on_nonfinite: Literal["leave_layer", "leave_all", "raise"] = "leave_layer",
         observe_only: bool = False,
         backend: Backend = "auto",
     ) -> None:
-        self._defaults: dict[str, object] = {
+        given = {
             "method": method, "rank": rank, "oversampling": oversampling, "power_passes": power_passes,
-            "tolerance": tolerance, "max_passes": max_passes, "max_columns": max_columns, "exhausted": exhausted,
-            "seed": seed,
+            "tolerance": tolerance, "margin": margin, "max_passes": max_passes, "max_columns": max_columns,
+            "exhausted": exhausted, "seed": seed,
         }  # fmt: skip
+        self._defaults: dict[str, object] = {name: value for name, value in given.items() if value is not None}
         raises = on_nonfinite == "raise"
         self._settings = [
             *_settings.texts(self._defaults, "clip."),
@@ -140,9 +143,7 @@ class SpectralClipper:
 
     def report(self) -> list[LayerReport]:
         """What the latest step did, per layer.  On a device this waits for it."""
-        facts = zip(*self._core.facts())  # asked each time: a rule gives way while a gradient is sparse
-        values = self._core.values().tolist()
-        counts = self._core.counts().tolist()
+        names, treatments, rules, numbers, values = self._core.report()
         return [
             LayerReport(
                 name=name,
@@ -154,7 +155,9 @@ class SpectralClipper:
                 steps_clipped=clipped,
                 clip=ClipReport.from_row_or_none(row),
             )
-            for (name, owner, m, n, treatment, rule), row, (steps, clipped) in zip(facts, values, counts)
+            for name, treatment, rule, (owner, m, n, steps, clipped), row in zip(
+                names, treatments, rules, numbers.tolist(), values.tolist()
+            )
         ]
 
     def add_parameters(self, model: Optional[Model] = None) -> list[str]:

@@ -13,7 +13,7 @@ import torch
 from . import _fakes, _settings  # noqa: F401  (_fakes: torch.compile looks them up)
 from ._library import ops
 from .options import Backend, ClipOptions
-from .reports import ClipReport
+from .reports import STATUS, ClipReport
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -91,20 +91,49 @@ def clip_grad_spectral_(
     clipping, a 0-d tensor on the first gradient's device; ``tensor(0.)`` without gradients.  ``error_if_nonfinite``
     raises before anything is touched; otherwise a layer with NaN or Inf is left alone and the norm is not finite.
     ``foreach`` is accepted for the sake of the signature: equal shapes are batched on devices in any case.
-    ``options`` are those of :class:`ClipOptions`; with no past to follow, ``method`` is "sketched" unless given.
+    ``options`` are those of :class:`ClipOptions`.  By default nothing above max_sigma (1 + margin) is left, whatever
+    the spectrum (on a device that takes a look, which waits for it).  A ``rank``, ``method="sketched"`` or
+    ``exhausted="report"`` may leave more, and then a warning names the parameters.
 
     >>> w = torch.nn.Parameter(torch.zeros(2, 2)); w.grad = torch.diag(torch.tensor([3.0, 0.5]))
     >>> float(clip_grad_spectral_([w], 1.0)) > 3, [round(float(x), 3) for x in w.grad.diagonal()]
     (True, [1.0, 0.5])
     """
-    gradients = [p.grad for p in _listed(parameters) if p.grad is not None]
+    with_gradient = [(i, p.grad) for i, p in enumerate(_listed(parameters)) if p.grad is not None]
+    gradients = [gradient for _, gradient in with_gradient]
     if not gradients:
         return torch.tensor(0.0)
     if foreach:
         _require_foreach(gradients)
-    options.setdefault("method", "sketched")
     with torch.no_grad():
-        total_norm: torch.Tensor = ops.clip_grads_(
+        total_norm: torch.Tensor
+        total_norm, statuses = ops.clip_grads_(
             gradients, float(max_sigma), _settings.texts(options), backend, error_if_nonfinite
         )
+    if _may_leave_some(options) and not torch.compiler.is_compiling():
+        _warn_of_leftovers([i for i, _ in with_gradient], gradients, statuses.tolist(), max_sigma, options)
     return total_norm
+
+
+def _may_leave_some(options: ClipOptions) -> bool:
+    limited = options.get("method") == "sketched" or options.get("rank") is not None
+    return limited or options.get("exhausted") == "report"
+
+
+def _warn_of_leftovers(
+    places: list[int], gradients: list[torch.Tensor], statuses: list[int], max_sigma: float, options: ClipOptions
+) -> None:
+    """One warning a call.  ``sketched`` is "not_converged" wherever it cannot prove more: that is no news."""
+    telling = {"rank_exhausted"} if options.get("method") == "sketched" else {"rank_exhausted", "not_converged"}
+    left = [
+        f"parameter {place} {tuple(gradient.shape)}: {STATUS[status]}"
+        for place, gradient, status in zip(places, gradients, statuses)
+        if STATUS[status] in telling
+    ]
+    if left:
+        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+        warnings.warn(
+            f"singular values above max_sigma = {max_sigma:g} may remain ({'; '.join(left[:3])}{more}): a larger rank, "
+            'or the defaults (method="auto", no rank), would clip them all',
+            stacklevel=3,
+        )

@@ -7,19 +7,21 @@ from typing import Literal, Optional, TypedDict
 
 Method = Literal["exact", "gram", "sketched", "tracked", "newton_schulz", "auto"]
 Backend = Literal["auto", "core", "aten"]
-Exhausted = Literal["go_exact", "report"]
+Exhausted = Literal["auto", "go_exact", "report"]
 
 
 class ClipOptions(TypedDict, total=False):
-    """How singular values are found.  What is not given has the core's default, in brackets.
+    """How singular values are found.  What is not given has the core's default (``include/spectralclip/options.h``).
 
-    - ``method`` ("tracked"): "exact" and "gram" factorise, "newton_schulz" multiplies, "sketched" and "tracked" look
-      at a subspace only, "auto" chooses
-    - ``rank`` (None): as many directions as needed; sketched: 10
-    - ``oversampling`` (5), ``power_passes`` (1): of sketched
-    - ``tolerance`` (1e-4): wanted relative error of the removed part; ``max_passes`` (4): reads of the matrix;
-      ``max_columns`` (64): widest subspace; ``exhausted`` ("go_exact"): what to do beyond it, or "report".  Of tracked
-    - ``seed`` (0): of the random columns
+    - ``method``: "exact" and "gram" factorise, "newton_schulz" multiplies, "sketched" and "tracked" look at a subspace
+      only, "auto" (the default) is tracked, or gram where that is cheaper
+    - ``rank``: the most directions that are clipped; None for as many as needed (sketched: 10)
+    - ``oversampling``, ``power_passes``: of sketched
+    - ``tolerance``: wanted relative error of the removed part; ``margin``: values within tau (1 + margin) need not be
+      lowered; ``max_passes``: the budget, in reads of the matrix; ``max_columns``: widest subspace; ``exhausted``: what
+      to do when they are used up, "go_exact" (finish by gram), "report" (say so in the status), or "auto": stateless
+      calls finish, clippers report.  Of tracked
+    - ``seed``: of the random columns
     """
 
     method: Method
@@ -27,6 +29,7 @@ class ClipOptions(TypedDict, total=False):
     oversampling: int
     power_passes: int
     tolerance: float
+    margin: float
     max_passes: int
     max_columns: int
     exhausted: Exhausted

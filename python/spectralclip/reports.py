@@ -15,7 +15,7 @@ from ._library import ops
 if TYPE_CHECKING:
     from .clipper import SpectralClipper
 
-STATUS = ("ok", "not_finite", "rank_exhausted", "factorization_failed")
+STATUS = ("ok", "not_finite", "rank_exhausted", "factorization_failed", "not_converged", "out_of_range")
 METHODS = ("exact", "gram", "sketched", "tracked", "newton_schulz", "auto")
 BOUNDS = ("certain", "estimated")
 FIELDS: tuple[str, ...] = tuple(ops.report_fields())
@@ -23,8 +23,11 @@ FIELDS: tuple[str, ...] = tuple(ops.report_fields())
 
 @dataclasses.dataclass(frozen=True)
 class ClipReport:
-    """One matrix.  ``sigma_bound`` is an upper bound on the largest singular value left: ``bound_kind`` "certain" when
-    it follows from the energy that was not captured, "estimated" when from random probes (fails at most once in 1000).
+    """One matrix.  ``status`` "ok" is a promise: nothing above tau (1 + margin) is left, and the result is within
+    3 (tolerance ||D|| + margin tau) of the exact one, D being what that removes.
+
+    ``sigma_bound`` is an upper bound on the largest singular value left: ``bound_kind`` "certain" when it follows from
+    the energy that was not captured, "estimated" when from random probes (fails at most once in 1000).
     """
 
     status: str
@@ -139,8 +142,18 @@ class StepReport:
 
     @property
     def rank_exhausted(self) -> list[str]:
-        """Names of the layers in which something above tau may remain."""
+        """Names of the layers in which as many values were lowered as the rank allows; others above tau may remain."""
         return self._with_status("rank_exhausted")
+
+    @property
+    def not_converged(self) -> list[str]:
+        """Names of the layers whose budget of passes was used up; something above tau may remain."""
+        return self._with_status("not_converged")
+
+    @property
+    def out_of_range(self) -> list[str]:
+        """Names of the layers that were left alone because their norm or sigma_max is beyond the largest float64."""
+        return self._with_status("out_of_range")
 
     @property
     def norm_after(self) -> float:

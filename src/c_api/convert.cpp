@@ -80,9 +80,10 @@ ClipOptions clip_options_from(const sclip_clip_options& options) {
   result.oversampling = options.oversampling;
   result.power_passes = options.power_passes;
   result.tolerance = options.tolerance;
+  result.margin = options.margin;
   result.max_passes = options.max_passes;
   result.max_columns = options.max_columns;
-  result.exhausted = enum_from(options.exhausted, Exhausted::report, "exhausted");
+  result.exhausted = enum_from(options.exhausted, Exhausted::automatic, "exhausted");
   result.observe_only = flag_from(options.observe_only, "observe_only");
   result.measure_time = flag_from(options.measure_time, "measure_time");
   result.seed = options.seed;
@@ -142,6 +143,7 @@ sclip_clip_options to_c(const ClipOptions& options) noexcept {
           .oversampling = options.oversampling,
           .power_passes = options.power_passes,
           .tolerance = options.tolerance,
+          .margin = options.margin,
           .max_passes = options.max_passes,
           .max_columns = options.max_columns,
           .exhausted = static_cast<std::int32_t>(options.exhausted),
@@ -205,6 +207,8 @@ sclip_step_report to_c(const StepReport& report) noexcept {
           .layers_clipped = report.layers_clipped,
           .layers_not_finite = report.layers_not_finite,
           .layers_rank_exhausted = report.layers_rank_exhausted,
+          .layers_not_converged = report.layers_not_converged,
+          .layers_out_of_range = report.layers_out_of_range,
           .left_all = report.left_all};
 }
 

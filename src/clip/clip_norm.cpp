@@ -19,7 +19,7 @@ ClipReport scale_to_norm(const AnyMatrix& G, double max_norm, bool write, Execut
   const double norm = std::sqrt(sum_of_squares(G, executor));
   report.sigma_max = report.norm_before = report.norm_after = report.sigma_bound = norm;
   if (!std::isfinite(norm)) {
-    report.status = ClipStatus::not_finite;
+    report.status = std::isfinite(max_abs_entry(G)) ? ClipStatus::out_of_range : ClipStatus::not_finite;
     return report;
   }
   if (norm <= max_norm * (1 + dead_band(G.type))) return report;

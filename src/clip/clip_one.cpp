@@ -6,23 +6,13 @@
 #include <cstring>
 #include <limits>
 
-#include "clip/clip_subspace.h"
+#include "clip/cost.h"
 #include "clip/dense.h"
 #include "clip/entries.h"
+#include "clip/subspace_clip.h"
 
 namespace spectralclip {
 namespace {
-
-// A full SVD of so small a matrix costs microseconds.
-constexpr std::int64_t kTinySide = 16;
-
-Method choose(const ClipOptions& options, const AnyMatrix& G, const SubspaceState& state) {
-  if (options.method != Method::automatic) return options.method;
-  const std::int64_t smaller = std::min(G.rows, G.cols);
-  if (smaller <= kTinySide) return Method::exact;
-  // When a quarter of the spectrum is clipped a subspace wide enough costs as much as the Gram matrix.
-  return 4 * state.clipped_lately > smaller ? Method::gram : Method::tracked;
-}
 
 ClipReport clip_dense(Method method, const AnyMatrix& G, double tau, bool write) {
   if (method == Method::exact) return clip_exact(G, tau, write);
@@ -34,36 +24,45 @@ ClipReport clip_dense(Method method, const AnyMatrix& G, double tau, bool write)
 ClipReport clip_out_of_range(const AnyMatrix& G, double tau, Method method, bool write) {
   const double largest = max_abs_entry(G);
   if (std::isfinite(largest) && largest > 0) return clip_gram(G, tau, write);
-  ClipReport report;  // all zero, or not finite: nothing to do
+  if (largest > 0 || std::isnan(largest)) return not_finite_report(tau, method);
+  ClipReport report;  // all zero: nothing to do
   report.method = method;
   report.tau = tau;
   report.passes = 1;
-  if (largest == 0) return report;
-  report.status = ClipStatus::not_finite;
-  report.sigma_max = report.norm_before = report.norm_after = report.sigma_bound =
-      std::numeric_limits<double>::quiet_NaN();
+  return report;
+}
+
+// What a search that did not settle leaves to `gram`; G is as the search's updates left it.
+ClipReport finish_dense(const ClipReport& search, const AnyMatrix& G, double tau, bool write, SubspaceState& state) {
+  ClipReport report = clip_gram(G, tau, write);
+  report.passes += search.passes;
+  if (search.clipped > 0 && search.norm_after > 0) {  // it lowered something before it gave up
+    report.clipped = std::max(report.clipped, search.clipped);
+    report.sigma_max = search.sigma_max;
+    report.norm_before = search.norm_before;
+    const double share = report.norm_after / report.norm_before;
+    report.removed_energy = std::clamp(1 - share * share, 0.0, 1.0);
+  }
+  state.clipped_lately = report.clipped;
   return report;
 }
 
 ClipReport clip_positive(const AnyMatrix& G, double tau, const ClipOptions& options, const RandomStream& stream,
                          SubspaceState& state, Workspace& workspace, Executor& executor) {
   ClipOptions chosen = options;
-  chosen.method = choose(options, G, state);
+  chosen.method = choose_method(options, G, state);
   const bool write = !options.observe_only;
   if (chosen.method != Method::tracked && chosen.method != Method::sketched) {
     const ClipReport report = clip_dense(chosen.method, G, tau, write);
     if (report.status == ClipStatus::ok) state.clipped_lately = report.clipped;
     return report;
   }
-  const auto report = clip_by_subspace(G, tau, chosen, stream, state, workspace, executor);
-  if (!report) return clip_out_of_range(G, tau, chosen.method, write);
-  const bool unfinished = report->status == ClipStatus::rank_exhausted && !options.rank &&
-                          chosen.method == Method::tracked && options.exhausted == Exhausted::go_exact;
-  if (!unfinished || report->norm_after > 0) return *report;
-  ClipReport exact = clip_gram(G, tau, write);
-  exact.passes += report->passes;
-  state.clipped_lately = exact.clipped;
-  return exact;
+  if (finishes_dense(chosen)) chosen.max_passes = std::min(chosen.max_passes, passes_worth_gram(G.rows, G.cols));
+  const SubspaceJob job{G, G.rows, tau, &chosen, stream};
+  const ClipReport report = clip_by_subspace(job, state, workspace, executor);
+  if (report.status == ClipStatus::out_of_range) return clip_out_of_range(G, tau, chosen.method, write);
+  const bool unfinished = report.status == ClipStatus::not_converged || report.status == ClipStatus::rank_exhausted;
+  return unfinished && finishes_dense(chosen) ? finish_dense(report, G, tau, write, state) : report;
 }
 
 // tau = 0 erases the gradient (the paper's first step); its size is still measured.

@@ -21,4 +21,7 @@ ClipReport clip_gram(const AnyMatrix& G, double tau, bool write);
 // Products only (matrix sign and inverse square root). The same fall-back, at newton_schulz_ratio_limit.
 ClipReport clip_newton_schulz(const AnyMatrix& G, double tau, bool write);
 
+// The report of a G that holds NaN or infinity: its sizes are NaN.
+[[nodiscard]] ClipReport not_finite_report(double tau, Method method);
+
 }  // namespace spectralclip

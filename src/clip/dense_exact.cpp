@@ -19,7 +19,7 @@ ClipReport clip_exact(const AnyMatrix& G, double tau, bool write) {
   const Eigen::VectorXd after = clipped > 0 ? svd.sigma.cwiseMin(problem.tau_scaled).eval() : svd.sigma;
   const ClipReport report =
       spectrum_report(problem, Method::exact, svd.sigma, after, clipped, rounding * after.maxCoeff());
-  if (write && clipped > 0) {
+  if (write && report.clipped > 0) {
     write_all(G, problem.size.unscale, svd.U * after.asDiagonal() * svd.V.transpose());
   }
   return report;

@@ -46,7 +46,7 @@ ClipReport clip_gram(const AnyMatrix& G, double tau, bool write) {
   if (clipped > 0 && !(tau_scaled > 0)) after.setZero();  // … and tau = 0 erases what rounding made of zeros too
   const ClipReport report =
       spectrum_report(problem, Method::gram, sigma, after, clipped, gram_error(problem, sigma[0], clipped));
-  if (!write || clipped == 0) return report;
+  if (!write || report.clipped == 0) return report;
   if (!(tau_scaled > 0)) {
     write_zeros(G);
     return report;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "clip/dead_band.h"
+#include "clip/dense.h"
 
 namespace spectralclip {
 namespace {
@@ -41,7 +42,19 @@ DenseProblem::DenseProblem(const AnyMatrix& G_, double tau_)
     : G(G_), tau(tau_), size(measure_magnitude(G_)), tau_scaled(tau_ * size.scale) {}
 
 ClipReport trivial_report(const DenseProblem& problem, Method method) {
-  return empty_report(problem, method, problem.size.finite ? ClipStatus::ok : ClipStatus::not_finite);
+  if (problem.size.finite) return empty_report(problem, method, ClipStatus::ok);
+  return not_finite_report(problem.tau, method);
+}
+
+ClipReport not_finite_report(double tau, Method method) {
+  ClipReport report;
+  report.status = ClipStatus::not_finite;
+  report.method = method;
+  report.tau = tau;
+  report.passes = 1;
+  report.sigma_max = report.norm_before = report.norm_after = report.sigma_bound =
+      std::numeric_limits<double>::quiet_NaN();
+  return report;
 }
 
 ClipReport failed_report(const DenseProblem& problem, Method method) {
@@ -76,6 +89,14 @@ ClipReport spectrum_report(const DenseProblem& problem, Method method, const Eig
   report.norm_after = after.norm() * unscale;
   report.removed_energy = energy > 0 ? std::clamp(removed / energy, 0.0, 1.0) : 0.0;
   report.sigma_bound = (after.maxCoeff() + error) * unscale;
+  if (!std::isfinite(report.sigma_max) || !std::isfinite(report.norm_before)) {
+    report.status = ClipStatus::out_of_range;
+    report.clipped = 0;
+    report.norm_after = report.norm_before;
+    report.removed_energy = 0;
+    report.sigma_bound = report.sigma_max;
+    return report;
+  }
   if (clipped == 0) return report;
   report.sigma_bound += storage_rounding(problem.G, report.norm_after);
   report.error_estimate = error / (sigma - after).norm();

@@ -25,7 +25,9 @@ ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOption
   require_rank(options, G.rows, G.cols);
   SubspaceState state;
   Workspace workspace;
-  return clip_one(G, tau, options, RandomStream{.seed = options.seed}, state, workspace, executor);
+  ClipOptions chosen = options;
+  if (chosen.exhausted == Exhausted::automatic) chosen.exhausted = Exhausted::go_exact;
+  return clip_one(G, tau, chosen, RandomStream{.seed = options.seed}, state, workspace, executor);
 }
 
 struct MatrixClipper::Impl {
@@ -59,7 +61,7 @@ ClipReport MatrixClipper::clip(const AnyMatrix& G, double tau, Executor& executo
   const RandomStream stream{
       .seed = impl_->options.seed, .matrix_id = impl_->matrix_id, .step = static_cast<std::uint64_t>(impl_->step)};
   const ClipReport report = clip_one(G, tau, impl_->options, stream, impl_->state, impl_->workspace, executor);
-  if (report.status == ClipStatus::ok || report.status == ClipStatus::rank_exhausted) ++impl_->step;
+  if (observed(report.status)) ++impl_->step;
   return report;
 }
 

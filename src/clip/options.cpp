@@ -58,13 +58,15 @@ Method parse_method(std::string_view name) {
 void validate(const ClipOptions& options) {
   SPECTRALCLIP_REQUIRE(options.method <= Method::automatic, "method = ", static_cast<int>(options.method),
                        " is none of ", method_names(), " (0 to 5)");
-  SPECTRALCLIP_REQUIRE(options.exhausted <= Exhausted::report, "exhausted = ", static_cast<int>(options.exhausted),
-                       " is neither go_exact (0) nor report (1)");
+  SPECTRALCLIP_REQUIRE(options.exhausted <= Exhausted::automatic, "exhausted = ", static_cast<int>(options.exhausted),
+                       " is none of go_exact (0), report (1), auto (2)");
   if (options.rank) require_within<std::int64_t>("rank", *options.rank, 1, kLargestRank);
   require_within<std::int64_t>("oversampling", options.oversampling, 0, kLargestRank);
   require_within("power_passes", options.power_passes, 0, 16);
   SPECTRALCLIP_REQUIRE(options.tolerance > 0 && options.tolerance < 1, "tolerance = ", options.tolerance,
                        " must lie in (0, 1)");
+  SPECTRALCLIP_REQUIRE(options.margin > 0 && options.margin <= 0.1, "margin = ", options.margin,
+                       " must lie in (0, 0.1]");
   require_within("max_passes", options.max_passes, 1, 64);
   require_within<std::int64_t>("max_columns", options.max_columns, 8, 512);
 }

@@ -14,6 +14,10 @@ const char* to_string(ClipStatus status) noexcept {
       return "rank_exhausted";
     case ClipStatus::factorization_failed:
       return "factorization_failed";
+    case ClipStatus::not_converged:
+      return "not_converged";
+    case ClipStatus::out_of_range:
+      return "out_of_range";
   }
   return "unknown";
 }

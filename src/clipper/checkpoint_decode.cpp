@@ -103,8 +103,8 @@ SubspaceState read_subspace(ByteReader& in, const SavedLayer& layer) {
   const std::int64_t longest = std::max(layer.rows, layer.cols);
   state.cols = read_count(in, longest, "subspace length", layer.name);
   state.columns = read_count(in, longest + kSubspacePadding, "subspace columns", layer.name);  // 0: the rank is fixed
-  require_state(state.columns == 0 || state.columns >= kCalmColumns, "state of layer \"", layer.name, "\": a width of ",
-                state.columns, " is below ", kCalmColumns);
+  require_state(state.columns == 0 || state.columns >= kLeastKept, "state of layer \"", layer.name, "\": a width of ",
+                state.columns, " is below ", kLeastKept);
   state.kept = read_count(in, longest + kSubspacePadding, "kept vectors", layer.name);
   state.calm_steps = read_count(in, kLargestCount, "calm steps", layer.name);
   state.clipped_lately = read_count(in, longest, "directions clipped", layer.name);

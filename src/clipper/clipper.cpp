@@ -40,6 +40,8 @@ StepReport summary_of(std::span<const LayerReport> layers) {
     after += clip.norm_after * clip.norm_after;
     if (clip.clipped > 0) ++step.layers_clipped;
     if (clip.status == ClipStatus::rank_exhausted) ++step.layers_rank_exhausted;
+    if (clip.status == ClipStatus::not_converged) ++step.layers_not_converged;
+    if (clip.status == ClipStatus::out_of_range) ++step.layers_out_of_range;
   }
   step.norm_before = std::sqrt(before);
   step.norm_after = std::sqrt(after);

@@ -57,7 +57,7 @@ void validate_own(const Parameter& parameter) try {
 
 ClipReport measured(double tau, double norm) {
   ClipReport report;
-  report.status = std::isfinite(norm) ? ClipStatus::ok : ClipStatus::not_finite;
+  if (!std::isfinite(norm)) report.status = std::isnan(norm) ? ClipStatus::not_finite : ClipStatus::out_of_range;
   report.tau = tau;
   report.norm_before = report.norm_after = report.sigma_max = report.sigma_bound = norm;
   report.passes = 1;
@@ -151,7 +151,7 @@ void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace
   report.has_gradient = true;
   report.clip = run_treatment(layer, report, G, workspace, executor);
   const ClipStatus status = report.clip.status;
-  if (status == ClipStatus::not_finite || status == ClipStatus::factorization_failed) return;
+  if (!observed(status)) return;
   const double seen = report.treatment == Treatment::spectral ? report.clip.sigma_max : report.clip.norm_before;
   if (report.treatment != Treatment::skip) (void)observe(layer.threshold, layer.threshold_state, seen);
   ++report.steps;

@@ -45,9 +45,8 @@ void WorkspacePool::release(Workspace* workspace) noexcept {
 }
 
 void WorkspacePool::level() {
-  std::size_t largest = 0;
-  for (const auto& workspace : all_) largest = std::max(largest, workspace->bytes());
-  for (const auto& workspace : all_) workspace->reserve(largest);
+  for (const auto& workspace : all_) all_.front()->level(*workspace);
+  for (const auto& workspace : all_) workspace->level(*all_.front());
 }
 
 std::int64_t WorkspacePool::bytes() const noexcept {

@@ -22,7 +22,7 @@ struct Names<Method> {
 };
 template <>
 struct Names<Exhausted> {
-  static constexpr std::array values = {"go_exact", "report"};
+  static constexpr std::array values = {"go_exact", "report", "auto"};
 };
 template <>
 struct Names<ThresholdKind> {

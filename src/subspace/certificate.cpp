@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "subspace/certificate.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 namespace spectralclip {
@@ -25,20 +23,6 @@ double small_ball_radius_squared(std::int64_t fresh, double failure) {
   const double f = static_cast<double>(fresh);
   const double log_volume = 0.5 * f * std::log(std::numbers::pi / 6.0) - log_gamma_of_half(fresh);
   return std::exp(2 / f * (std::log(failure) - log_volume));
-}
-
-Certificate certify(const CertificateInput& input) {
-  const double energy = std::max(input.unseen_energy, 0.0);
-  double probe = std::numeric_limits<double>::infinity();
-  if (input.fresh > 0) {
-    const double radius_squared = small_ball_radius_squared(input.fresh, kEstimateFailure / std::max(input.looks, 1));
-    const double unseen =
-        std::sqrt(std::sqrt(std::max(input.probe_largest, 0.0) / radius_squared));  // ||H_p||_2 at most
-    probe = (unseen + input.left_out) * (unseen + input.left_out);
-  }
-  const bool certain = energy <= probe;
-  return {std::sqrt(input.seen * input.seen + std::min(energy, probe)),
-          certain ? BoundKind::certain : BoundKind::estimated};
 }
 
 }  // namespace spectralclip

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused pass and the update over a whole matrix of any storage type: slabs over threads, 16-bit rows converted
-// block by block. T is the work type (float, or double for float64 storage).
+// One read of a matrix (or of this rank's rows of it) and one update of it: slabs over threads, 16-bit rows converted
+// block by block. T is the work type (float, or double for float64 storage). Everything a pass returns is a sum over
+// rows, so that slabs, threads and ranks add up.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/fused_pass.h"
 #include "spectralclip/executor.h"
 #include "spectralclip/matrix.h"
 #include "subspace/slabs.h"
@@ -13,35 +13,34 @@
 
 namespace spectralclip {
 
-// Memory of one pass with k columns, cut from a workspace.
+// What to multiply by: k rows of Vt (k even), padded(cols) apart.
 template <class T>
-struct PassBuffers {
-  Slabs slabs;
+struct PassColumns {
+  const T* Vt = nullptr;
   std::int64_t k = 0;
-  std::int64_t lanes = 1;   // slabs that may be under way at once
-  std::int64_t share = 0;   // entries of one slab's share of Zt
-  T* shares = nullptr;      // (lanes) x share
-  double* grams = nullptr;  // (slabs.count) x k x k
-  double* norms = nullptr;  // slabs.count
-  T* scratch = nullptr;     // lanes x scratch_entries
-  std::int64_t scratch_entries = 0;
-
-  static PassBuffers plan(const AnyMatrix& G, std::int64_t k, const Executor& executor);
-  [[nodiscard]] std::size_t bytes() const noexcept;
-  void grant(Workspace& workspace) noexcept;
-  void narrow(std::int64_t columns, std::int64_t padded_cols) noexcept {  // the same memory for fewer columns
-    k = columns;
-    share = columns * padded_cols;
-  }
 };
 
-// Zt (k x padded(cols)) = (G^T G V)^T, S (k x k) = (G V)^T (G V); returns ||G||_F^2.
+// What comes back. Zt = (G^T G V)^T and `sums`, both plain arrays, so that a reduction adds them over ranks as they are.
 template <class T>
-double run_pass(const AnyMatrix& G, const T* Vt, T* Zt, double* S, const PassBuffers<T>& buffers, Executor& executor);
+struct PassResult {
+  T* Zt = nullptr;  // k x padded(cols)
+  double* sums = nullptr;
+  std::int64_t k = 0;
 
-// G <- G - (G V) diag(coefficient) V^T with c <= k columns; returns the new ||G||_F^2.
+  [[nodiscard]] static constexpr std::int64_t sums_of(std::int64_t k) noexcept { return 1 + k * k; }
+  [[nodiscard]] std::int64_t count() const noexcept { return sums_of(k); }
+  [[nodiscard]] double& norm_squared() const noexcept { return sums[0]; }    // ||G||_F^2
+  [[nodiscard]] double* S() const noexcept { return sums + 1; }              // k x k: (G V)^T (G V)
+};
+
+// Fills the result for the rows of G; without rows everything is zero. 4 m n k flops, one read.
 template <class T>
-double run_update(const AnyMatrix& G, const T* Vt, std::int64_t c, const T* coefficient, const PassBuffers<T>& buffers,
+void run_pass(const AnyMatrix& G, const PassColumns<T>& columns, const PassResult<T>& result, Arena& memory,
+              Executor& executor);
+
+// G <- G - (G V) diag(coefficient) V^T with c columns; returns the new ||G||_F^2 of these rows.
+template <class T>
+double run_update(const AnyMatrix& G, const T* Vt, std::int64_t c, const T* coefficient, Arena& memory,
                   Executor& executor);
 
 }  // namespace spectralclip

@@ -3,14 +3,33 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "factor/small_eigen.h"
+#include "kernels/fused_pass.h"
 #include "kernels/small_products.h"
-#include "subspace/search_limits.h"
+#include "random/uniform.h"
+#include "spectralclip/report.h"
+#include "subspace/certificate.h"
 
 namespace spectralclip {
 namespace {
 
-using kernels::padded;
+constexpr double kLeftOut = 0.01;        // share of tau that dependent columns may hide before the basis starts over
+constexpr int kRefiningPasses = 4;       // reads after which nothing more is read for sigma_max alone
+constexpr std::int64_t kCalmSteps = 16;  // steps before a width that is no longer needed is given back
+
+[[nodiscard]] constexpr std::int64_t even(std::int64_t k) noexcept { return (k + 1) / 2 * 2; }
+
+// A column of W counts as a combination of earlier ones when less than this share of its square is new: rounding is
+// amplified by the inverse of it (findings()), and what such a column adds is left to the next pass.
+template <class T>
+constexpr double kDrop = sizeof(T) == 4 ? 1e-4 : 1e-8;
+// A vector whose part outside the basis is shorter than this is rounding.
+template <class T>
+constexpr double kGone = sizeof(T) == 4 ? 1e-5 : 1e-12;
+template <class T>
+constexpr double kEpsilon = std::numeric_limits<T>::epsilon();
 
 // Sums of squares outside this range lose entries to overflow or underflow of T; such a matrix goes to a dense method.
 template <class T>
@@ -18,141 +37,432 @@ bool in_range(double norm_squared) {
   return norm_squared > (sizeof(T) == 4 ? 1e-24 : 1e-200) && norm_squared < (sizeof(T) == 4 ? 1e30 : 1e200);
 }
 
-constexpr double kColdSettled = 1e-3;  // relative change of sigma_max at which a cold start may stop
-constexpr double kSigmaSettled =
-    0.03;  // correction of sigma_max (search_estimates.cpp) beyond which one pass more is due
+// T_degree(x) for x >= 1, at most 1e150.
+double chebyshev(int degree, double x) { return std::cosh(std::min(degree * std::acosh(x), 340.0)); }
+
+// The smallest h such that a largest value of h would have shown as more than `shown` after `degree` powers, from random
+// columns of squared length `ratio` times that of their part along the leading vector: with u = shown^2 / h^2,
+// (1 - u) 4 / u^2 T_degree(2 / u - 1)^2 >= ratio.
+double krylov_bound(double shown, int degree, double ratio) {
+  double low = 0, high = 1;
+  for (int i = 0; i < 50; ++i) {
+    const double u = (low + high) / 2;
+    const double growth = chebyshev(degree, 2 / u - 1);
+    ((1 - u) * 4 / (u * u) * growth * growth >= ratio ? low : high) = u;
+  }
+  return low > 0 ? shown / std::sqrt(low) : std::numeric_limits<double>::infinity();
+}
 
 }  // namespace
 
 template <class T>
-SubspaceSearch<T>::SubspaceSearch(const AnyMatrix& G, const SearchOptions& options, const RandomStream& stream,
-                                  SubspaceState& state, Workspace& workspace, Executor& executor)
-    : G_(G), options_(options), stream_(stream), state_(state), workspace_(workspace), executor_(executor) {
-  if (sketched() || state.cols != G.cols) state_.kept = 0;
-  const std::int64_t fixed = options.rank + (sketched() ? options.oversampling : kFreshColumns);
-  const std::int64_t free = state.columns > 0 && state.cols == G.cols ? state.columns : kFirstColumns;
-  book(even(options.rank > 0 ? fixed : free));
-  cold_ = kept_ == 0;
+SubspaceSearch<T>::SubspaceSearch(std::int64_t rows, std::int64_t cols, const SearchOptions& options,
+                                  const RandomStream& stream, SubspaceState& state, Arena& memory)
+    : rows_(rows),
+      cols_(cols),
+      ld_(kernels::padded(cols)),
+      smaller_side_(std::min(rows, cols)),
+      options_(options),
+      stream_(stream),
+      state_(state),
+      memory_(memory) {
+  cold_ = sketched() || state.cols != cols || state.kept == 0;
+  const std::int64_t cold = sketched() ? options.rank + options.oversampling : std::max(options.rank + 2, kFirstColumns);
+  const std::int64_t first = even(cold_ ? cold : state.kept + kFreshColumns);
+  // All the columns there can ever be, and those of a start over: a later step finds them booked. What is not used is not
+  // touched.
+  const std::int64_t most = sketched() ? first : std::max({first, even(options.max_columns), even(options.rank + 2)});
+  book(most + kFreshColumns);
+  if (!cold_) recall();
+  add_random(first - (cold_ ? 0 : state.kept));
+  pad();
+}
+
+// Memory for a basis of `capacity` columns.
+template <class T>
+void SubspaceSearch<T>::book(std::int64_t capacity) {
+  const std::int64_t block = capacity * ld_, square = capacity * capacity;
+  memory_.reserve(Ritz::bytes(capacity) + 3 * Arena::padded_bytes<T>(block) +
+                  Arena::padded_bytes<double>(PassResult<T>::sums_of(capacity)) + Arena::padded_bytes<double>(square));
+  ritz_ = Ritz::grant(memory_, capacity);
+  Vt_ = memory_.take<T>(block);
+  Zt_ = memory_.take<T>(block);
+  spare_ = memory_.take<T>(block);
+  sums_ = memory_.take<double>(PassResult<T>::sums_of(capacity));
+  raw_ = memory_.take<double>(square);
 }
 
 template <class T>
-std::int64_t SubspaceSearch<T>::capacity() const noexcept {
-  if (sketched()) return booked_;
-  return options_.rank > 0 ? options_.rank : booked_ - kFreshColumns;
+PassColumns<T> SubspaceSearch<T>::columns() const noexcept {
+  return {row(Vt_, known_), next_};
 }
 
 template <class T>
-std::int64_t SubspaceSearch<T>::smaller_side() const noexcept {
-  return std::min(G_.rows, G_.cols);
+PassResult<T> SubspaceSearch<T>::result() const noexcept {
+  return {row(Zt_, known_), sums_, next_};
 }
 
-template <class T>
-bool SubspaceSearch<T>::complete() const noexcept {
-  return ritz_.independent >= smaller_side();
-}
+// ---- columns of the next pass: raw first, random ones last, then orthonormal
 
 template <class T>
-double SubspaceSearch<T>::captured_energy() const noexcept {
-  double sum = 0;
-  for (std::int64_t i = 0; i < k_; ++i) sum += ritz_.sigma[i] * ritz_.sigma[i];
-  return sum;
-}
-
-template <class T>
-bool SubspaceSearch<T>::read_matrix() {
-  norm_squared_ = run_pass<T>(G_, Vt_, Zt_, ritz_.S, buffers_, executor_);
-  ++passes_;
-  ++passes_at_width_;
-  return in_range<T>(norm_squared_);
-}
-
-template <class T>
-void SubspaceSearch<T>::analyse() {
-  kernels::gram_rows(Zt_, k_, G_.cols, padded(G_.cols), ritz_.T);
-  solve_ritz(ritz_, kDrop<T>);
-  if (!narrow_) {  // a narrow pass has nothing to add to what the wide one before it saw elsewhere
-    probed_ = fresh_;
-    if (fresh_ > 0) probe_fresh_columns(ritz_, kept_, kDrop<T>);
+void SubspaceSearch<T>::recall() {
+  for (std::int64_t i = 0; i < state_.kept; ++i) {
+    T* out = row(Vt_, i);
+    std::copy_n(state_.V.data() + i * cols_, cols_, out);
+    std::fill(out + cols_, out + ld_, T{0});
   }
-  above_ = std::count_if(ritz_.sigma, ritz_.sigma + k_, [&](double s) { return s > options_.level; });
-  turn_known_ = false;
+  (void)join(state_.kept);
 }
 
-// A column of W that nearly depends on the others amplified rounding (kDrop); once the vectors found go in as columns
-// theirs are nearly orthogonal.
+// Of the `count` leading Ritz vectors those that the basis does not hold yet, `most` at the most.
 template <class T>
-bool SubspaceSearch<T>::swamped() const noexcept {
-  constexpr double kHarmless = 8;
-  return amplification() > kHarmless && passes_at_width_ == 1;
-}
-
-template <class T>
-typename SubspaceSearch<T>::Next SubspaceSearch<T>::decide() {
-  if (sketched()) {
-    const bool last = passes_ > options_.power_passes;
-    if (last) estimate_error();
-    return last ? Next::done : Next::again;
+void SubspaceSearch<T>::add_ritz_vectors(std::int64_t count, std::int64_t most) {
+  std::int64_t added = 0;
+  for (std::int64_t i = 0; i < std::min(count, ritz_.independent) && added < most; ++i) {
+    if (ritz_.sine[i] <= kGone<T>) continue;
+    kernels::combine_rows(ritz_.mix + i * ritz_.k, 1, ritz_.k, ritz_.k, Zt_, cols_, ld_,
+                          row(Vt_, known_ + next_ + added));
+    ++added;
   }
-  if (complete()) return swamped() && options_.max_passes > 1 ? Next::again : Next::done;
-  if (options_.rank == 0 && above_ >= capacity()) {
-    if (booked_ < options_.max_columns) return Next::grow;
-    outcome_ = SearchOutcome::exhausted;
-    return Next::done;
-  }
-  estimate_error();
-  const bool cold_unsettled = cold_ && std::abs(ritz_.sigma[0] - ritz_.previous[0]) > kColdSettled * ritz_.sigma[0];
-  const bool unseen = !probed_again_ && probe_fires();
-  const bool rising = below_may_rise();
-  if (passes_at_width_ >= options_.max_passes) {
-    if (rising) outcome_ = SearchOutcome::unsettled;
-    return Next::done;
-  }
-  if (unseen) probed_again_ = true;
-  const bool unsure = above_ == 0 && sigma_correction() > kSigmaSettled;
-  if (cold_unsettled || rising || unsure) return Next::again;
-  if (!unseen && error_estimate_ <= options_.tolerance) return Next::done;
-  return may_narrow() ? Next::sharpen : Next::again;
+  (void)join(added);
 }
 
 template <class T>
-SearchOutcome SubspaceSearch<T>::run() {
-  for (;;) {
-    fill_fresh_columns();
-    deflate_fresh_columns();
-    if (!read_matrix()) return SearchOutcome::out_of_range;
-    analyse();
-    const Next next = decide();
-    if (next == Next::grow) {
-      grow();
-      continue;
+void SubspaceSearch<T>::fill_random(T* rows, std::int64_t count) const {
+  RandomStream stream = stream_;
+  stream.pass += static_cast<std::uint32_t>(passes_);
+  for (std::int64_t i = 0; i < count; ++i) {
+    fill_uniform(stream, static_cast<std::uint32_t>(i), row(rows, i), cols_);
+    std::fill(row(rows, i) + cols_, row(rows, i) + ld_, T{0});
+  }
+}
+
+// A probe begins: random columns, for what all rows before them do not hold.
+template <class T>
+void SubspaceSearch<T>::add_random(std::int64_t count) {
+  const std::int64_t held = known_ + next_;
+  fill_random(row(Vt_, held), count);
+  const std::int64_t left = join(count);
+  probe_ = {.held = held, .block = held, .count = left, .random = count, .degree = 0, .size_squared = 0};
+  fill_random(spare_, count);
+  kernels::cross_gram_rows(spare_, count, row(Vt_, held), std::max<std::int64_t>(left, 1), cols_, ld_, raw_);
+  double* gram = ritz_.scratch;
+  double* values = gram + count * count;
+  kernels::gram_rows(spare_, count, cols_, ld_, gram);
+  symmetric_eigen(gram, count, values, nullptr, values + count);
+  probe_.size_squared = values[0];
+}
+
+// The probe goes on: one more power of H^T H on its random columns, H^T H X = Z_X - Z_p S_pp^-1 S_pX for the block X of
+// the latest pass and the rows p that the probe holds.
+template <class T>
+void SubspaceSearch<T>::add_krylov() {
+  const std::int64_t k = ritz_.k, held = probe_.held, count = probe_.count;
+  double* mix = ritz_.scratch;
+  double* half = mix + ritz_.capacity * ritz_.capacity;  // L^-1 S_pX
+  std::fill(mix, mix + count * k, 0.0);
+  for (std::int64_t x = 0; x < count; ++x) {
+    double* out = mix + x * k;
+    out[probe_.block + x] = 1;
+    for (std::int64_t a = 0; a < held; ++a) {
+      half[a] = 0;
+      for (std::int64_t b = 0; b <= a; ++b) {
+        half[a] += ritz_.inverse[a * k + b] * ritz_.S[b * ritz_.capacity + probe_.block + x];
+      }
     }
-    if (next == Next::done) sigma_max_ = ritz_.sigma[0] * (1 + sigma_correction());
-    const std::int64_t wanted = next == Next::done ? std::max(capacity(), above_) : capacity();
-    take_vectors(std::min(wanted, ritz_.independent));
-    if (next == Next::done) break;
-    if (next == Next::sharpen && !narrow_) narrow(worth_sharpening());
+    for (std::int64_t a = 0; a < held; ++a) {
+      for (std::int64_t b = a; b < held; ++b) out[a] -= ritz_.inverse[b * k + a] * half[b];
+    }
   }
-  limit_to_rank();
-  return outcome_;
+  kernels::combine_rows(mix, count, k, k, Zt_, cols_, ld_, row(Vt_, known_ + next_));
+  probe_.block = known_ + next_;
+  probe_.count = join(count);
+  ++probe_.degree;
+}
+
+// `count` raw rows behind those chosen so far become orthonormal to all before them; returns how many are left.
+template <class T>
+std::int64_t SubspaceSearch<T>::join(std::int64_t count) {
+  const std::int64_t left = orthonormalize(known_ + next_, count);
+  next_ += left;
+  return left;
+}
+
+// Passes take an even number of columns: a row of zeros makes it one.
+template <class T>
+void SubspaceSearch<T>::pad() {
+  if (next_ % 2 == 0) return;
+  std::fill_n(row(Vt_, known_ + next_), ld_, T{0});
+  ++next_;
+}
+
+// Rows [first, first + wanted) of V become orthonormal to all before them and to each other, twice for rounding's sake;
+// those with nothing new go. Returns how many are left.
+template <class T>
+std::int64_t SubspaceSearch<T>::orthonormalize(std::int64_t first, std::int64_t wanted) {
+  double* mix = ritz_.scratch;
+  const std::int64_t square = ritz_.capacity * ritz_.capacity;
+  double* gram = mix + square;
+  double* factor = gram + square;
+  double* inverse = factor + square;
+  T* rows = row(Vt_, first);
+  for (int round = 0; round < 2 && wanted > 0; ++round) {
+    const std::int64_t all = first + wanted;
+    kernels::gram_rows(rows, wanted, cols_, ld_, factor);
+    double* before = inverse;
+    for (std::int64_t i = 0; i < wanted; ++i) before[i] = factor[i * wanted + i];
+    std::fill(mix, mix + wanted * all, 0.0);
+    if (first > 0) kernels::cross_gram_rows(rows, wanted, Vt_, first, cols_, ld_, gram);
+    for (std::int64_t i = 0; i < wanted; ++i) {
+      for (std::int64_t j = 0; j < first; ++j) mix[i * all + j] = -gram[i * first + j];
+      mix[i * all + first + i] = 1;
+    }
+    kernels::combine_rows(mix, wanted, all, all, Vt_, cols_, ld_, spare_);
+    kernels::gram_rows(spare_, wanted, cols_, ld_, gram);
+    for (std::int64_t i = 0; i < wanted; ++i) {
+      if (gram[i * wanted + i] > kGone<T> * kGone<T> * before[i]) continue;
+      for (std::int64_t j = 0; j < wanted; ++j) gram[i * wanted + j] = gram[j * wanted + i] = 0;
+    }
+    inverse_cholesky(gram, wanted, kGone<T>, factor, inverse);
+    kernels::combine_rows(inverse, wanted, wanted, wanted, spare_, cols_, ld_, rows);
+    std::int64_t left = 0;
+    for (std::int64_t i = 0; i < wanted; ++i) {
+      if (inverse[i * wanted + i] == 0) continue;
+      if (left < i) std::copy_n(row(rows, i), ld_, row(rows, left));
+      ++left;
+    }
+    wanted = left;
+  }
+  return wanted;
+}
+
+// ---- what a pass brought
+
+template <class T>
+bool SubspaceSearch<T>::take() {
+  ++passes_;
+  norm_squared_ = sums_[0];
+  if (!in_range<T>(norm_squared_)) {
+    outcome_ = SearchOutcome::out_of_range;
+    return false;
+  }
+  extend();
+  solve_ritz(ritz_, kDrop<T>, kEpsilon<T>, probe_.random > 0 ? probe_.held : 0);
+  double captured = 0;
+  for (std::int64_t i = 0; i < ritz_.k; ++i) captured += ritz_.sigma[i] * ritz_.sigma[i];
+  const double rounding = 16 * kEpsilon<T> * (norm_squared_ + ritz_.sigma[0] * ritz_.sigma[0] / ritz_.weakest);
+  energy_left_ = complete() ? 0.0 : std::sqrt(std::max(norm_squared_ - captured, 0.0) + rounding);
+  if (probe_.random > 0) read_probe();
+  // Columns left out as dependent are neither held nor probed: what they had that was new comes on top.
+  unseen_.bound = std::min(std::sqrt(probed_ * probed_ + ritz_.left_out), energy_left_);
+  unseen_.typical = std::min(unseen_.typical, next_sigma());
+  solve_sines(ritz_);
+  if (complete()) std::fill(ritz_.sine, ritz_.sine + ritz_.k, 0.0);
+  sigma_correction_ = sigma_correction();
+  judgement_ = judge(findings(), options_);
+  return sketched() ? next_power_pass() : plan_next();
 }
 
 template <class T>
-void SubspaceSearch<T>::limit_to_rank() noexcept {
-  if (options_.rank == 0 || above_ <= options_.rank) return;
-  above_ = options_.rank;
-  outcome_ = SearchOutcome::exhausted;
+void SubspaceSearch<T>::extend() {
+  const std::int64_t p = next_, k = known_ + p, ld = ritz_.capacity;
+  double* block = ritz_.scratch;
+  const auto products = [&](const T* A, std::int64_t ka, const T* B, std::int64_t kb, const auto& put) {
+    kernels::cross_gram_rows(A, ka, B, kb, cols_, ld_, block);
+    for (std::int64_t i = 0; i < ka; ++i) {
+      for (std::int64_t j = 0; j < kb; ++j) put(i, j, block[i * kb + j]);
+    }
+  };
+  const T* V_new = row(Vt_, known_);
+  const T* Z_new = row(Zt_, known_);
+  const auto both = [&](double* M) {
+    return [=, this](std::int64_t i, std::int64_t j, double x) { M[i * ld + known_ + j] = M[(known_ + j) * ld + i] = x; };
+  };
+  products(Zt_, k, Z_new, p, both(ritz_.T));
+  products(Vt_, k, V_new, p, both(ritz_.N));
+  products(Vt_, k, Z_new, p, [&](auto i, auto j, double x) { ritz_.P[i * ld + known_ + j] = x; });
+  if (known_ > 0) products(V_new, p, Zt_, known_, [&](auto i, auto j, double x) { ritz_.P[(known_ + i) * ld + j] = x; });
+  for (std::int64_t j = 0; j < p; ++j) {
+    for (std::int64_t i = 0; i < known_; ++i) both(ritz_.S)(i, j, ritz_.P[i * ld + known_ + j]);
+    for (std::int64_t i = 0; i < p; ++i) ritz_.S[(known_ + i) * ld + known_ + j] = result().S()[i * p + j];
+  }
+  known_ = ritz_.k = k;
+  next_ = 0;
+}
+
+// Two bounds from the same random columns (numerics.md, Theorems 2 and 3): of their first pass, the fourth root of the
+// probe; of the powers that followed, the largest value that the rows since then show. Both fail only when the columns
+// are nearly orthogonal to the leading right vector of H. (solve_sines comes later: the probe uses its memory.)
+template <class T>
+void SubspaceSearch<T>::read_probe() {
+  const double radius_squared = small_ball_radius_squared(probe_.random, kEstimateFailure);
+  if (probe_.degree == 0 && !probe_.read) {
+    probe_.read = true;
+    Ritz without = ritz_;  // the row of zeros, if there is one, holds nothing
+    without.k = probe_.held + probe_.count;
+    const double rounding = 16 * kEpsilon<T> * norm_squared_ * ritz_.sigma[0] * ritz_.sigma[0];
+    const double largest = probe_.count > 0 ? probe_largest(without, probe_.held, raw_, probe_.random, kDrop<T>) : 0.0;
+    const double fourth = std::sqrt(std::sqrt(largest + rounding * kEpsilon<T>));
+    probed_ = std::min(probed_, fourth / std::sqrt(std::sqrt(radius_squared)));
+    unseen_.typical = fourth / std::sqrt(std::sqrt(static_cast<double>(probe_.random)));
+  }
+  const double rounding = 4 * kEpsilon<T> / ritz_.weakest * ritz_.sigma[0] * ritz_.sigma[0];
+  const double shown = std::sqrt(ritz_.tail * ritz_.tail + ritz_.left_out + rounding);
+  probed_ = std::min(probed_, krylov_bound(shown, probe_.degree, probe_.size_squared / radius_squared));
+}
+
+// Largest singular value that the basis may not hold, as a scale: the last one found, or the root mean square of the rest.
+template <class T>
+double SubspaceSearch<T>::next_sigma() const noexcept {
+  if (complete()) return 0;
+  const double rest = energy_left_ / std::sqrt(static_cast<double>(smaller_side_ - ritz_.independent));
+  return std::max(ritz_.independent > 0 ? ritz_.sigma[ritz_.independent - 1] : 0.0, rest);
+}
+
+// The relative amount by which a pass sees sigma_max short. Its vector turned by an angle in the pass; the left vector that
+// the pass saw is off by rho times the tangent of it, rho = next / sigma_max, and the squared value lacks the square of
+// that. The angle shows in the vector's sine and, free of the vectors below sigma_max that mixed in, in what was gained.
+template <class T>
+double SubspaceSearch<T>::sigma_correction() const {
+  if (sketched() || complete() || ritz_.sigma[0] <= 0) return 0;
+  const Turn turn = leading_turn(ritz_);
+  const double rho = std::min(unseen_.typical / ritz_.sigma[0], 1.0);
+  constexpr double kLeastGap = 1.0 / 16;  // of 1 - rho^2: with nearly equal values the gain is rounding
+  constexpr double kLeastCosine = 1e-3;   // squared
+  const double turned = std::min(turn.sine_squared, turn.gain / std::max(1 - rho * rho, kLeastGap));
+  const double lacking = rho * rho * turned / std::max(1 - turn.sine_squared, kLeastCosine);
+  return 0.5 * lacking / (1 + lacking);
+}
+
+// Rounding of T is eps sigma_max^4; through L^-1 it reaches the squares of the values as eps sigma_max^2 / weakest pivot.
+template <class T>
+double SubspaceSearch<T>::noise() const noexcept {
+  return 4 * kEpsilon<T> * ritz_.sigma[0] * ritz_.sigma[0] / ritz_.weakest;
 }
 
 template <class T>
-bool SubspaceSearch<T>::look_again(std::int64_t count) {
-  if (!narrow_ && may_narrow()) narrow(count);
-  fill_fresh_columns();
-  deflate_fresh_columns();
-  if (!read_matrix()) return false;
-  analyse();
-  take_vectors(std::min(std::max(capacity(), above_), ritz_.independent));
-  limit_to_rank();
-  return true;
+Findings SubspaceSearch<T>::findings() const {
+  constexpr double kSafety = 4e3;  // a value at the floor is known to a quarter of 1e-3
+  constexpr double kAligned = 0.1;  // pivots of columns that are nearly orthogonal after the product with G
+  return {.count = ritz_.independent,
+          .sigma = ritz_.sigma,
+          .sine = ritz_.sine,
+          .floor = ritz_.sigma[0] * std::sqrt(kSafety * kEpsilon<T> / ritz_.weakest),
+          .noise = noise(),
+          .can_improve = ritz_.weakest < kAligned,
+          .complete = complete(),
+          .unseen = unseen_,
+          .sigma_correction = sigma_correction_};
+}
+
+template <class T>
+double SubspaceSearch<T>::sigma_max() const noexcept {
+  return ritz_.sigma[0] * (1 + sigma_correction_);
+}
+
+// ---- what to read next
+
+template <class T>
+bool SubspaceSearch<T>::plan_next() {
+  outcome_ = SearchOutcome::settled;
+  const bool unaligned = cold_ || std::sqrt(ritz_.left_out) > kLeftOut * options_.tau;
+  const bool drowned = judgement_.rounded || (judgement_.wide_range && judgement_.can_improve);
+  const bool start_over = (drowned && restarts_ < 2) || (unaligned && passes_ == 1 && !(judgement_.settled() && !judgement_.wide_range));
+  const bool refine = judgement_.refine && passes_ < kRefiningPasses;
+  if (judgement_.settled() && !start_over && !refine) return false;
+  if (!judgement_.settled()) outcome_ = SearchOutcome::not_converged;
+  if (passes_ >= options_.max_passes) return false;
+  if (start_over) return replace_columns(!complete());
+  const std::int64_t room = options_.max_columns - known_;
+  if (room < kFreshColumns) {
+    if (!judgement_.settled() && 2 * judgement_.above >= known_) outcome_ = SearchOutcome::exhausted;
+    return false;
+  }
+  const std::int64_t probing = judgement_.hidden ? kFreshColumns : 0;
+  const std::int64_t sharpen = std::max<std::int64_t>(judgement_.sharpen, refine ? 2 : 0);
+  const std::int64_t most = std::min(sharpen, room - probing);
+  // A probe goes on as long as it showed nothing new above tau; what it found is held by the next one.
+  const bool found = ritz_.tail > options_.level || probe_.count == 0;
+  if (judgement_.hidden && !found) add_krylov();
+  add_ritz_vectors(sharpen, most);
+  if (judgement_.hidden && found) add_random(probing);
+  pad();
+  const auto unknown = [&](double sine) { return sine > kGone<T>; };
+  const bool known = std::none_of(ritz_.sine, ritz_.sine + std::min(judgement_.sharpen, ritz_.independent), unknown);
+  if (next_ == 0 && known && !judgement_.hidden) outcome_ = SearchOutcome::settled;  // to rounding
+  return next_ > 0;
+}
+
+// Algorithm 2: the vectors found replace the columns, as often as asked for.
+template <class T>
+bool SubspaceSearch<T>::next_power_pass() {
+  outcome_ = judgement_.settled() ? SearchOutcome::settled : SearchOutcome::not_converged;
+  if ((complete() && !judgement_.can_improve) || passes_ > options_.power_passes) return false;
+  return replace_columns(passes_ == options_.power_passes);
+}
+
+// The basis starts over from the vectors found. Unlike random columns they are nearly orthogonal after the product with
+// G, so that small values do not drown in large ones. Columns that were left out as dependent get another chance: what
+// their products hold beside those vectors.
+template <class T>
+bool SubspaceSearch<T>::replace_columns(bool probe) {
+  ++restarts_;
+  const std::int64_t k = ritz_.k, most = ritz_.capacity - kFreshColumns;
+  const std::int64_t count = std::min(ritz_.independent, most);
+  kernels::combine_rows(ritz_.mix, count, k, k, Zt_, cols_, ld_, Vt_);
+  std::int64_t filled = count;
+  for (std::int64_t i = 0; i < k && filled < most; ++i) {
+    if (ritz_.inverse[i * k + i] == 0) std::copy_n(row(Zt_, i), ld_, row(Vt_, filled++));
+  }
+  known_ = ritz_.k = next_ = 0;
+  unseen_ = Unseen{};
+  probed_ = std::numeric_limits<double>::infinity();
+  probe_ = Probe{};
+  (void)join(filled);
+  if (probe) add_random(kFreshColumns);
+  pad();
+  return next_ > 0;
+}
+
+// ---- the end of a step
+
+// Orthonormalised in order: a vector of a small sigma is cleaned of what rounding left in it of larger ones, whose
+// weight in G it would otherwise inherit.
+template <class T>
+void SubspaceSearch<T>::finish() {
+  const std::int64_t wanted = std::max({judgement_.above, state_.columns, kLeastKept});
+  const std::int64_t count = std::min(wanted, ritz_.independent);
+  const std::int64_t square = ritz_.capacity * ritz_.capacity;
+  double* gram = ritz_.scratch;
+  double* inverse = gram + square;
+  kernels::combine_rows(ritz_.mix, count, ritz_.k, ritz_.k, Zt_, cols_, ld_, spare_);
+  kernels::gram_rows(spare_, count, cols_, ld_, gram);
+  kept_ = inverse_cholesky(gram, count, kGone<T>, gram + 2 * square, inverse).columns;
+  kernels::combine_rows(inverse, count, count, count, spare_, cols_, ld_, Vt_);
+}
+
+// Room for what was above tau and two more; what was grown for a few heavy steps is given back later.
+template <class T>
+void SubspaceSearch<T>::adapt_width() {
+  const std::int64_t wanted = options_.rank > 0 ? options_.rank : judgement_.above;
+  const std::int64_t needed = std::clamp(even(wanted + 2), kLeastKept, std::max(kLeastKept, options_.max_columns / 2));
+  state_.calm_steps = needed < state_.columns ? state_.calm_steps + 1 : 0;
+  if (needed < state_.columns && state_.calm_steps < kCalmSteps) return;
+  state_.columns = needed;
+  state_.calm_steps = 0;
+}
+
+template <class T>
+void SubspaceSearch<T>::remember() {
+  adapt_width();
+  state_.cols = cols_;
+  state_.kept = std::min(kept_, state_.columns);
+  state_.V.reserve(static_cast<std::size_t>(state_.columns * cols_));
+  state_.V.resize(static_cast<std::size_t>(state_.kept * cols_));
+  for (std::int64_t i = 0; i < state_.kept; ++i) {
+    std::transform(row(Vt_, i), row(Vt_, i) + cols_, state_.V.data() + i * cols_,
+                   [](T x) { return static_cast<float>(x); });
+  }
 }
 
 template class SubspaceSearch<float>;

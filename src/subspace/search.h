@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for the leading singular triplets of one matrix: passes over G until what exceeds `level` is known well
-// enough. Cold (sketched) or warm (tracked, starting from last step's vectors with fresh random columns beside them).
+// The search for the singular triplets of one matrix that exceed `level`, driven from outside: columns() says what to
+// multiply, the driver runs the pass (over all rows, or over its own and sums the results over ranks), take() says
+// whether another pass is wanted. Every pass widens the basis; nothing that was read is thrown away (block Krylov).
 // It decides how much to read; what to do with the triplets is clip/'s business.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "random/stream.h"
-#include "spectralclip/executor.h"
-#include "spectralclip/matrix.h"
+#include "subspace/decide.h"
 #include "subspace/pass.h"
 #include "subspace/ritz.h"
 #include "subspace/state.h"
@@ -17,126 +17,100 @@
 
 namespace spectralclip {
 
-// Fresh random columns of every tracked pass: enough that a new spike is missed with probability below 1e-4 (numerics).
-inline constexpr std::int64_t kFreshColumns = 4;
-// Width of a free rank at first: four vectors kept, four fresh.
-inline constexpr std::int64_t kFirstColumns = 8;
-// Width of a free rank in calm times: two kept, four fresh. A quarter less arithmetic in every pass that only watches.
-inline constexpr std::int64_t kCalmColumns = 6;
-
-struct SearchOptions {
-  double tau = 0;         // threshold …
-  double level = 0;       // … and what counts as above it: tau plus a rounding margin
-  std::int64_t rank = 0;  // 0: free
-  std::int64_t oversampling = 0;
-  std::int64_t max_columns = 64;
-  double tolerance = 1e-4;
-  int max_passes = 4;
-  int power_passes = -1;  // >= 0: sketched, exactly 1 + power_passes passes from a cold start
-};
-
-enum class SearchOutcome : std::uint8_t {
-  settled,      // everything found above level is accurate to the tolerance, or passes ran out trying
-  unsettled,    // passes ran out while a value below level was still growing past it
-  exhausted,    // more values above level than the rank or max_columns allow
-  out_of_range  // squares overflow, vanish, or an entry is not finite: nothing was changed
-};
+inline constexpr std::int64_t kFirstColumns = 8;  // random columns of a cold start
+inline constexpr std::int64_t kLeastKept = 4;     // vectors that are carried from step to step at least
+inline constexpr std::int64_t kFreshColumns = 4;  // random columns of a pass that looks for what the others do not hold
 
 template <class T>
 class SubspaceSearch {
  public:
-  SubspaceSearch(const AnyMatrix& G, const SearchOptions& options, const RandomStream& stream, SubspaceState& state,
-                 Workspace& workspace, Executor& executor);
+  // rows, cols: of the whole matrix, whoever holds its rows.
+  SubspaceSearch(std::int64_t rows, std::int64_t cols, const SearchOptions& options, const RandomStream& stream,
+                 SubspaceState& state, Arena& memory);
 
-  SearchOutcome run();
+  [[nodiscard]] PassColumns<T> columns() const noexcept;
+  [[nodiscard]] PassResult<T> result() const noexcept;  // where the next pass puts its sums
+  bool take();                                          // true: another pass over columns() is wanted
+  // The vectors found, orthonormal, largest first: what an update needs, and what the state keeps.
+  void finish();
   void remember();  // leaves the vectors in the state for the next step, and its width
-  // After an update: one more pass, over the first `count` directions if nothing else can have been missed. Values that
-  // rounding of the update left above level show up in above(). False: what is left is too small to be squared.
-  [[nodiscard]] bool look_again(std::int64_t count);
 
+  [[nodiscard]] bool settled() const noexcept { return outcome_ == SearchOutcome::settled; }
+  [[nodiscard]] SearchOutcome outcome() const noexcept { return outcome_; }
   [[nodiscard]] int passes() const noexcept { return passes_; }
-  [[nodiscard]] std::int64_t columns() const noexcept { return booked_; }
-  [[nodiscard]] std::int64_t found() const noexcept {
-    return k_;
-  }  // entries of sigma(); fewer than columns() when narrow
-  [[nodiscard]] std::int64_t above() const noexcept { return above_; }  // triplets to lower, at most the rank
+  [[nodiscard]] std::int64_t found() const noexcept { return ritz_.k; }          // entries of sigma() and sine()
+  [[nodiscard]] std::int64_t above() const noexcept { return judgement_.above; }  // triplets to lower
+  [[nodiscard]] const Judgement& judgement() const noexcept { return judgement_; }
   [[nodiscard]] const double* sigma() const noexcept { return ritz_.sigma; }
-  [[nodiscard]] double sigma_max() const noexcept {
-    return sigma_max_;
-  }                                                                // sigma()[0], corrected for the angle it turned
-  [[nodiscard]] const T* vectors() const noexcept { return Vt_; }  // rows, padded(cols) apart
+  [[nodiscard]] const double* sine() const noexcept { return ritz_.sine; }
+  [[nodiscard]] double sigma_max() const noexcept;  // sigma()[0], corrected for the angle that its vector turned
+  [[nodiscard]] const T* vectors() const noexcept { return Vt_; }  // after finish(): rows, padded(cols) apart
   [[nodiscard]] double norm_squared() const noexcept { return norm_squared_; }
-  [[nodiscard]] double error_estimate() const noexcept { return error_estimate_; }
-  [[nodiscard]] bool complete() const noexcept;  // the subspace spans everything: nothing is unseen
-  [[nodiscard]] double captured_energy() const noexcept;
-  [[nodiscard]] double amplification() const noexcept { return 1 / std::sqrt(ritz_.weakest); }  // of rounding in B
-  [[nodiscard]] double probe_largest() const noexcept { return probed_ > 0 ? ritz_.probe[0] : 0.0; }
-  [[nodiscard]] std::int64_t fresh() const noexcept { return probed_; }  // columns behind the probe; 0: no probe
-  [[nodiscard]] double left_out() const noexcept { return left_out_; }   // largest value found but not in sigma()
-  [[nodiscard]] const PassBuffers<T>& buffers() const noexcept { return buffers_; }
+  [[nodiscard]] bool complete() const noexcept { return ritz_.independent >= smaller_side_; }
+  [[nodiscard]] const Unseen& unseen() const noexcept { return unseen_; }
+  [[nodiscard]] double energy_left() const noexcept { return energy_left_; }  // ||H||_F, certain
+  [[nodiscard]] double noise() const noexcept;  // what rounding moves the squares of sigma() by
+  [[nodiscard]] T* spare() const noexcept { return spare_; }  // found() numbers of room, after finish()
 
  private:
-  enum class Next : std::uint8_t { done, again, sharpen, grow };
+  // Random columns that look for what the `held` rows before them do not hold, and the powers of H^T H on them.
+  struct Probe {
+    std::int64_t held = 0;
+    std::int64_t block = 0;  // where the latest power lies in the basis …
+    std::int64_t count = 0;  // … and its rows
+    std::int64_t random = 0;
+    int degree = 0;
+    double size_squared = 0;  // ||Omega||_2^2
+    bool read = false;
+  };
 
-  [[nodiscard]] bool sketched() const noexcept { return options_.power_passes >= 0; }
-  [[nodiscard]] std::int64_t capacity() const noexcept;  // vectors carried from pass to pass
-  [[nodiscard]] bool rank_is_full() const noexcept { return options_.rank > 0 && above_ >= options_.rank; }
-  [[nodiscard]] std::int64_t smaller_side() const noexcept;
-  void book(std::int64_t k);
-  void fill_fresh_columns();
-  void deflate_fresh_columns();
-  bool read_matrix();  // false: out of range
-  void analyse();
-  [[nodiscard]] Next decide();
-  [[nodiscard]] bool probe_fires() const noexcept;
-  [[nodiscard]] bool may_narrow() const noexcept;
-  [[nodiscard]] std::int64_t worth_sharpening() const noexcept;
-  [[nodiscard]] double sigma_correction();
-  [[nodiscard]] bool below_may_rise();
-  void estimate_error();
-  void compute_sines(std::int64_t count);
+  void book(std::int64_t capacity);
+  void recall();
+  void fill_random(T* rows, std::int64_t count) const;
+  void add_random(std::int64_t count);
+  void add_ritz_vectors(std::int64_t count, std::int64_t most);
+  void add_krylov();
+  [[nodiscard]] std::int64_t join(std::int64_t count);
+  void pad();
+  [[nodiscard]] std::int64_t orthonormalize(std::int64_t first, std::int64_t wanted);
+  void extend();
+  void read_probe();
   [[nodiscard]] double next_sigma() const noexcept;
-  [[nodiscard]] bool swamped() const noexcept;
-  void limit_to_rank() noexcept;
-  void take_vectors(std::int64_t count);
-  void rescale_products();
-  void grow();
-  void narrow(std::int64_t count);
-  void store(std::int64_t count);
-  void copy_to_state(std::int64_t count);
+  [[nodiscard]] double sigma_correction() const;
+  [[nodiscard]] Findings findings() const;
+  [[nodiscard]] bool plan_next();
+  [[nodiscard]] bool next_power_pass();
+  [[nodiscard]] bool replace_columns(bool probe);
+  [[nodiscard]] T* row(T* rows, std::int64_t i) const noexcept { return rows + i * ld_; }
+  [[nodiscard]] bool sketched() const noexcept { return options_.power_passes >= 0; }
   void adapt_width();
 
-  AnyMatrix G_;
+  std::int64_t rows_, cols_, ld_, smaller_side_;
   SearchOptions options_;
   RandomStream stream_;
   SubspaceState& state_;
-  Workspace& workspace_;
-  Executor& executor_;
+  Arena& memory_;
 
-  PassBuffers<T> buffers_;
   Ritz ritz_;
-  T* Vt_ = nullptr;          // k x padded(cols): columns of this pass, then the vectors found
-  T* Zt_ = nullptr;          // k x padded(cols)
-  T* spare_ = nullptr;       // k x padded(cols)
-  std::int64_t booked_ = 0;  // columns there is memory for
-  std::int64_t k_ = 0;       // columns of this pass, fewer when narrow
-  std::int64_t kept_ = 0;    // leading rows of Vt that come from an earlier pass or step
-  std::int64_t fresh_ = 0;
-  std::int64_t probed_ = 0;  // fresh columns of the last wide pass
-  std::int64_t above_ = 0;
-  int passes_ = 0;
-  int passes_at_width_ = 0;  // since the last growth
+  T* Vt_ = nullptr;          // capacity x ld: the basis, then the vectors found
+  T* Zt_ = nullptr;          // capacity x ld
+  T* spare_ = nullptr;       // capacity x ld
+  double* sums_ = nullptr;   // of the pass under way
+  double* raw_ = nullptr;    // the random columns of this pass in the basis they were made into
+  std::int64_t known_ = 0;   // rows of Vt with their Zt; ritz_.k of them were analysed
+  std::int64_t next_ = 0;    // rows behind them that the next pass multiplies
+  std::int64_t kept_ = 0;    // rows of Vt after finish()
   bool cold_ = false;
-  bool probed_again_ = false;
-  bool narrow_ = false;
-  bool turn_known_ = false;
-  SearchOutcome outcome_ = SearchOutcome::settled;
+  int passes_ = 0;
+  int restarts_ = 0;
+  Probe probe_;
+  double probed_ = std::numeric_limits<double>::infinity();  // what the probes over this basis prove
   double norm_squared_ = 0;
-  double error_estimate_ = 0;
-  double sigma_max_ = 0;
-  double beyond_ = 0;    // next_sigma() of the last wide pass
-  double left_out_ = 0;  // largest value that it found and the narrow ones do without
-  Turn turn_;
+  Unseen unseen_;
+  double energy_left_ = 0;   // root of the energy that the basis does not hold
+  double sigma_correction_ = 0;
+  Judgement judgement_;
+  SearchOutcome outcome_ = SearchOutcome::not_converged;
 };
 
 }  // namespace spectralclip

@@ -21,16 +21,21 @@ void append_member(std::string& line, std::string_view name, const telemetry::Va
   telemetry::append_json(line, value);
 }
 
-std::array<Field, 5> step_fields(const StepReport& report) {
+using StepFields = std::array<Field, 8>;
+
+StepFields step_fields(const StepReport& report) {
   return {{{"step", report.step},
            {"grad_norm_pre", report.norm_before},
            {"grad_norm_post", report.norm_after},
            {"layers_clipped", report.layers_clipped},
-           {"layers_not_finite", report.layers_not_finite}}};
+           {"layers_not_finite", report.layers_not_finite},
+           {"layers_rank_exhausted", report.layers_rank_exhausted},
+           {"layers_not_converged", report.layers_not_converged},
+           {"layers_out_of_range", report.layers_out_of_range}}};
 }
 
 // A repeated key would leave it to each JSON reader which value to believe.
-void require_new_names(const std::array<Field, 5>& own, const ExtraFields& extra) {
+void require_new_names(const StepFields& own, const ExtraFields& extra) {
   for (auto field = extra.begin(); field != extra.end(); ++field) {
     const std::string& name = field->first;
     const bool reserved =

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,10 +26,47 @@ TEST(CApi, ReportsItsVersion) {
   EXPECT_STREQ(sclip_version(), "0.1.0");
   EXPECT_STREQ(sclip_simd_target(), spectralclip::simd_target());
   EXPECT_STREQ(sclip_clip_status_name(SCLIP_CLIP_NOT_FINITE), "not_finite");
+  EXPECT_STREQ(sclip_clip_status_name(SCLIP_CLIP_NOT_CONVERGED), "not_converged");
+  EXPECT_STREQ(sclip_clip_status_name(SCLIP_CLIP_OUT_OF_RANGE), "out_of_range");
   EXPECT_STREQ(sclip_treatment_name(SCLIP_TREATMENT_SKIP), "skip");
   EXPECT_STREQ(sclip_method_name(SCLIP_METHOD_AUTO), "auto");
   EXPECT_NE(sclip_clip_status_name(-5), nullptr);
   EXPECT_NE(sclip_treatment_name(99), nullptr);
+}
+
+// The defaults of C are those of C++, and what is set in C arrives.
+TEST(CApi, DefaultsAndChangedOptionsAreThoseOfCpp) {
+  sclip_clip_options options;
+  sclip_clip_options_init(&options);
+  const spectralclip::ClipOptions defaults;
+  EXPECT_EQ(options.method, SCLIP_METHOD_AUTO);
+  EXPECT_EQ(options.exhausted, SCLIP_EXHAUSTED_AUTO);
+  EXPECT_EQ(options.margin, defaults.margin);
+  EXPECT_EQ(options.tolerance, defaults.tolerance);
+  EXPECT_EQ(options.max_passes, defaults.max_passes);
+  EXPECT_EQ(options.max_columns, defaults.max_columns);
+  EXPECT_EQ(static_cast<int>(spectralclip::Exhausted::automatic), SCLIP_EXHAUSTED_AUTO);
+  EXPECT_EQ(static_cast<int>(spectralclip::ClipStatus::out_of_range), SCLIP_CLIP_OUT_OF_RANGE);
+  options.method = SCLIP_METHOD_TRACKED;
+  options.rank = 3;  // the search itself: so small a matrix would go to gram
+  const auto sure = [&](double margin) {
+    auto gradient = make_gradient(2);
+    const sclip_matrix G = {gradient.data(), SCLIP_FLOAT32, kRows, kCols, 0};
+    options.margin = margin;
+    sclip_clip_report report;
+    EXPECT_EQ(sclip_clip_matrix(&G, 2.0, &options, &report), SCLIP_OK) << sclip_last_error();
+    spectralclip::ClipOptions same{.method = spectralclip::Method::tracked, .rank = 3};
+    same.margin = margin;
+    auto expected = make_gradient(2);
+    const auto reference =
+        spectralclip::clip_singular_values(spectralclip::MatrixView<float>(expected.data(), kRows, kCols), 2.0, same);
+    EXPECT_EQ(gradient, expected);
+    EXPECT_EQ(report.status, static_cast<int32_t>(reference.status));
+    EXPECT_EQ(report.sigma_bound, reference.sigma_bound);
+    EXPECT_EQ(report.method, SCLIP_METHOD_TRACKED);
+  };
+  sure(1e-3);
+  sure(0.1);
 }
 
 TEST(CApi, ClipsAMatrixLikeCpp) {
@@ -60,8 +98,11 @@ TEST(CApi, AClipperGivesTheBitsOfTheCppClipper) {
   Handle handle;
   sclip_clipper_options options = default_options();
   options.threads = 2;
+  options.clip.rank = 3;  // a search, even of so small a matrix
   ASSERT_EQ(sclip_clipper_create(&kParameter, 1, &options, &handle.clipper), SCLIP_OK) << sclip_last_error();
-  spectralclip::Clipper reference({{"fc.weight", {kRows, kCols}}});
+  spectralclip::ClipperOptions same;
+  same.clip.rank = 3;
+  spectralclip::Clipper reference({{"fc.weight", {kRows, kCols}}}, same);
   for (int step = 0; step < 7; ++step) {
     auto gradient = make_gradient(step);
     auto expected = gradient;
@@ -74,6 +115,9 @@ TEST(CApi, AClipperGivesTheBitsOfTheCppClipper) {
     EXPECT_EQ(report.step, step + 1);
     EXPECT_EQ(report.norm_after, reference_report.norm_after);
     EXPECT_EQ(report.layers_clipped, reference_report.layers_clipped);
+    EXPECT_EQ(report.layers_rank_exhausted, reference_report.layers_rank_exhausted);
+    EXPECT_EQ(report.layers_not_converged, reference_report.layers_not_converged);
+    EXPECT_EQ(report.layers_out_of_range, reference_report.layers_out_of_range);
   }
   sclip_layer_report layer;
   ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 0, &layer), SCLIP_OK);
@@ -86,6 +130,34 @@ TEST(CApi, AClipperGivesTheBitsOfTheCppClipper) {
   EXPECT_EQ(sclip_clipper_steps(handle.clipper), 7);
   EXPECT_EQ(sclip_clipper_layer_count(handle.clipper), 1);
   EXPECT_GT(sclip_clipper_workspace_bytes(handle.clipper), 0);
+}
+
+TEST(CApi, AStepCountsWhatIsOutOfRangeAndWhatMayRemain) {
+  const sclip_parameter parameters[] = {kParameter, {"huge.bias", &kShape[1], 1}, {"broken.weight", kShape, 2}};
+  sclip_clipper_options options = default_options();
+  options.threshold.kind = SCLIP_THRESHOLD_CONSTANT;
+  options.threshold.tau = 0.5;
+  options.clip.method = SCLIP_METHOD_TRACKED;
+  options.clip.rank = 2;
+  Handle handle;
+  ASSERT_EQ(sclip_clipper_create(parameters, 3, &options, &handle.clipper), SCLIP_OK) << sclip_last_error();
+  auto gradient = make_gradient(0);
+  std::vector<double> huge(static_cast<std::size_t>(kCols), 1e308);
+  auto broken = make_gradient(1);
+  broken[7] = std::numeric_limits<float>::quiet_NaN();
+  const sclip_gradient gradients[3] = {
+      {gradient.data(), SCLIP_FLOAT32, 0}, {huge.data(), SCLIP_FLOAT64, 0}, {broken.data(), SCLIP_FLOAT32, 0}};
+  sclip_step_report report;
+  ASSERT_EQ(sclip_clipper_step(handle.clipper, gradients, 3, &report), SCLIP_OK) << sclip_last_error();
+  EXPECT_EQ(report.layers_rank_exhausted, 1);
+  EXPECT_EQ(report.layers_not_converged, 0);
+  EXPECT_EQ(report.layers_out_of_range, 1);
+  EXPECT_EQ(report.layers_not_finite, 1);
+  EXPECT_EQ(huge[0], 1e308);
+  sclip_layer_report layer;
+  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 1, &layer), SCLIP_OK);
+  EXPECT_EQ(layer.clip.status, SCLIP_CLIP_OUT_OF_RANGE);
+  EXPECT_EQ(layer.steps, 0);
 }
 
 TEST(CApi, RulesAndSkipPatternsApply) {
@@ -135,14 +207,17 @@ TEST(CApi, RulesAndSkipPatternsApply) {
 TEST(CApi, StateRoundTripsThroughBytesAndFiles) {
   Handle first;
   Handle second;
-  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, nullptr, &first.clipper), SCLIP_OK);
-  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, nullptr, &second.clipper), SCLIP_OK);
+  sclip_clipper_options options = default_options();
+  options.clip.rank = 3;  // a search, so that there are vectors to keep
+  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, &options, &first.clipper), SCLIP_OK);
+  ASSERT_EQ(sclip_clipper_create(&kParameter, 1, &options, &second.clipper), SCLIP_OK);
   for (int step = 0; step < 3; ++step) {
     auto gradient = make_gradient(step);
     const sclip_gradient view = {gradient.data(), SCLIP_FLOAT32, 0};
     ASSERT_EQ(sclip_clipper_step(first.clipper, &view, 1, nullptr), SCLIP_OK);
   }
   const int64_t size = sclip_clipper_serialized_size(first.clipper);
+  ASSERT_GT(size, 3 * kCols * int64_t{sizeof(float)}) << "three vectors at least";
   std::vector<uint8_t> bytes(static_cast<std::size_t>(size));
   EXPECT_EQ(sclip_clipper_serialize(first.clipper, bytes.data(), size - 1), SCLIP_INVALID_ARGUMENT);
   EXPECT_EQ(sclip_clipper_serialize(first.clipper, nullptr, size), SCLIP_INVALID_ARGUMENT);

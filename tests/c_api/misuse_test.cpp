@@ -84,7 +84,11 @@ TEST(CApi, RefusesMisuseOfAClipper) {
   EXPECT_TRUE(refused_with([](auto& options) { options.threshold.kind = 3; }));
   EXPECT_TRUE(refused_with([](auto& options) { options.threshold.first_step = -1; }));
   EXPECT_TRUE(refused_with([](auto& options) { options.threshold.decay = kNaN; }));
-  EXPECT_TRUE(refused_with([](auto& options) { options.clip.exhausted = 2; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.clip.exhausted = 3; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.clip.exhausted = -1; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.clip.margin = 0; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.clip.margin = 0.2; }));
+  EXPECT_TRUE(refused_with([](auto& options) { options.clip.margin = kNaN; }));
   EXPECT_TRUE(refused_with([](auto& options) { options.on_nonfinite = 2; }));
   EXPECT_TRUE(refused_with([](auto& options) { options.observe_only = 2; }));
   EXPECT_TRUE(refused_with([](auto& options) { options.threads = -1; }));

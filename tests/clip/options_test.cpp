@@ -47,13 +47,18 @@ TEST(ClipOptionsRange, MessagesNameValueAndRange) {
   EXPECT_REFUSED(o.tolerance = 0, "tolerance = 0 must lie in (0, 1)");
   EXPECT_REFUSED(o.tolerance = 1, "tolerance = 1 must lie in (0, 1)");
   EXPECT_REFUSED(o.tolerance = std::numeric_limits<double>::quiet_NaN(), "tolerance = nan must lie in (0, 1)");
+  EXPECT_REFUSED(o.margin = 0, "margin = 0 must lie in (0, 0.1]");
+  EXPECT_REFUSED(o.margin = -1e-3, "margin = -0.001 must lie in (0, 0.1]");
+  EXPECT_REFUSED(o.margin = 0.11, "margin = 0.11 must lie in (0, 0.1]");
+  EXPECT_REFUSED(o.margin = std::numeric_limits<double>::quiet_NaN(), "margin = nan must lie in (0, 0.1]");
   EXPECT_REFUSED(o.max_passes = 0, "max_passes = 0 must lie in [1, 64]");
   EXPECT_REFUSED(o.max_passes = 65, "max_passes = 65 must lie in [1, 64]");
   EXPECT_REFUSED(o.max_columns = 7, "max_columns = 7 must lie in [8, 512]");
   EXPECT_REFUSED(o.max_columns = 513, "max_columns = 513 must lie in [8, 512]");
   EXPECT_REFUSED(o.method = static_cast<Method>(6),
                  "method = 6 is none of exact, gram, sketched, tracked, newton_schulz, auto (0 to 5)");
-  EXPECT_REFUSED(o.exhausted = static_cast<Exhausted>(2), "exhausted = 2 is neither go_exact (0) nor report (1)");
+  EXPECT_REFUSED(o.exhausted = static_cast<Exhausted>(3),
+                 "exhausted = 3 is none of go_exact (0), report (1), auto (2)");
 }
 
 TEST(ClipOptionsRange, EdgesAreAccepted) {
@@ -62,8 +67,27 @@ TEST(ClipOptionsRange, EdgesAreAccepted) {
   EXPECT_ACCEPTED(o.oversampling = 0);
   EXPECT_ACCEPTED(o.power_passes = 0);
   EXPECT_ACCEPTED(o.power_passes = 16);
+  EXPECT_ACCEPTED(o.margin = 0.1);
+  EXPECT_ACCEPTED(o.margin = std::numeric_limits<double>::min());
+  EXPECT_ACCEPTED(o.max_passes = 1);
   EXPECT_ACCEPTED(o.max_passes = 64);
   EXPECT_ACCEPTED(o.max_columns = 512);
+  for (const Exhausted each : {Exhausted::go_exact, Exhausted::report, Exhausted::automatic}) {
+    ClipOptions options;
+    options.exhausted = each;
+    EXPECT_EQ(refusal(options), "accepted");
+  }
+}
+
+TEST(ClipOptionsDefaults, AreThoseThatTheManualNames) {
+  const ClipOptions options;
+  EXPECT_EQ(options.method, Method::automatic);
+  EXPECT_EQ(options.exhausted, Exhausted::automatic);
+  EXPECT_EQ(options.margin, 1e-3);
+  EXPECT_EQ(options.tolerance, 1e-4);
+  EXPECT_EQ(options.max_passes, 8);
+  EXPECT_EQ(options.max_columns, 64);
+  EXPECT_FALSE(options.rank.has_value());
 }
 
 TEST(MethodNames, RoundTripAndErrorListsThemAll) {
@@ -87,6 +111,8 @@ TEST(ReportNames, AreTheEnumerators) {
   EXPECT_STREQ(to_string(ClipStatus::not_finite), "not_finite");
   EXPECT_STREQ(to_string(ClipStatus::rank_exhausted), "rank_exhausted");
   EXPECT_STREQ(to_string(ClipStatus::factorization_failed), "factorization_failed");
+  EXPECT_STREQ(to_string(ClipStatus::not_converged), "not_converged");
+  EXPECT_STREQ(to_string(ClipStatus::out_of_range), "out_of_range");
   EXPECT_STREQ(to_string(BoundKind::certain), "certain");
   EXPECT_STREQ(to_string(BoundKind::estimated), "estimated");
   EXPECT_STREQ(to_string(ScalarType::float32), "float32");
@@ -94,6 +120,28 @@ TEST(ReportNames, AreTheEnumerators) {
   EXPECT_STREQ(to_string(ScalarType::bfloat16), "bfloat16");
   EXPECT_STREQ(to_string(ScalarType::float16), "float16");
   EXPECT_STREQ(to_string(static_cast<ClipStatus>(99)), "unknown");
+}
+
+// Files and the C interface hold the numbers.
+TEST(ReportNames, NumbersStay) {
+  EXPECT_EQ(static_cast<int>(ClipStatus::ok), 0);
+  EXPECT_EQ(static_cast<int>(ClipStatus::not_finite), 1);
+  EXPECT_EQ(static_cast<int>(ClipStatus::rank_exhausted), 2);
+  EXPECT_EQ(static_cast<int>(ClipStatus::factorization_failed), 3);
+  EXPECT_EQ(static_cast<int>(ClipStatus::not_converged), 4);
+  EXPECT_EQ(static_cast<int>(ClipStatus::out_of_range), 5);
+  EXPECT_EQ(static_cast<int>(Exhausted::go_exact), 0);
+  EXPECT_EQ(static_cast<int>(Exhausted::report), 1);
+  EXPECT_EQ(static_cast<int>(Exhausted::automatic), 2);
+}
+
+TEST(ReportNames, ObservedIsWhatWasLookedAtAsAWhole) {
+  EXPECT_TRUE(observed(ClipStatus::ok));
+  EXPECT_TRUE(observed(ClipStatus::rank_exhausted));
+  EXPECT_TRUE(observed(ClipStatus::not_converged));
+  EXPECT_FALSE(observed(ClipStatus::not_finite));
+  EXPECT_FALSE(observed(ClipStatus::factorization_failed));
+  EXPECT_FALSE(observed(ClipStatus::out_of_range));
 }
 
 TEST(MatrixCheck, AcceptsPackedStridedAndVectors) {

@@ -24,6 +24,7 @@ ClipperOptions quantile_options(std::int64_t window = 4) {
   ClipperOptions options;
   options.threshold.kind = ThresholdKind::quantile;
   options.threshold.window = window;
+  options.clip.rank = 2;  // so that small layers are searched, and there are vectors to keep
   return options;
 }
 

@@ -52,7 +52,7 @@ TEST(Clipper, LayersFollowTheRules) {
   for (const LayerReport& layer : clipper.layers()) layers[layer.name] = layer;
   ASSERT_EQ(layers.size(), 12U);
   EXPECT_EQ(layers.at("attn.weight").treatment, Treatment::spectral);
-  EXPECT_EQ(layers.at("attn.weight").rows, 48);
+  EXPECT_EQ(layers.at("attn.weight").rows, 72);
   EXPECT_EQ(layers.at("conv.weight").cols, 27);
   EXPECT_EQ(layers.at("experts[2]").rows, 10);
   EXPECT_EQ(layers.at("experts[2]").rule, "experts");
@@ -63,8 +63,8 @@ TEST(Clipper, LayersFollowTheRules) {
 TEST(Clipper, WrapperPrefixesChangeNeitherNamesNorBits) {
   ToyModel plain;
   ToyModel wrapped;
-  plain.add("fc.weight", {20, 30});
-  wrapped.add("module._orig_mod.fc.weight", {20, 30});
+  plain.add("fc.weight", {60, 70});
+  wrapped.add("module._orig_mod.fc.weight", {60, 70});
   Clipper a(plain.parameters());
   Clipper b(wrapped.parameters());
   for (int step = 0; step < 4; ++step) {
@@ -110,10 +110,10 @@ TEST(Clipper, RefusesBadGradientsBeforeTouchingAny) {
   EXPECT_NE(count.find("9 gradients"), std::string::npos) << count;
   EXPECT_NE(count.find("10 parameters"), std::string::npos) << count;
   gradients = model.gradients();
-  gradients[4].row_stride = 11;
+  gradients[4].row_stride = 51;
   const auto stride = message_of([&] { (void)clipper.step(gradients, serial_executor()); });
-  EXPECT_NE(stride.find("\"double.weight\": row_stride = 11 is below its 12"), std::string::npos) << stride;
-  for (const std::int64_t absurd : {std::int64_t{-12}, std::numeric_limits<std::int64_t>::max() / 4}) {
+  EXPECT_NE(stride.find("\"double.weight\": row_stride = 51 is below its 52"), std::string::npos) << stride;
+  for (const std::int64_t absurd : {std::int64_t{-52}, std::numeric_limits<std::int64_t>::max() / 4}) {
     gradients[4].row_stride = absurd;
     EXPECT_THROW((void)clipper.step(gradients, serial_executor()), InvalidArgument);
   }
@@ -125,11 +125,11 @@ TEST(Clipper, RefusesBadGradientsBeforeTouchingAny) {
   EXPECT_EQ(clipper.steps(), 0);
 }
 
-// A constant tau below sigma_max: each treatment does its own thing, and padding between rows survives.
+// A constant tau between the noise and the spikes: each treatment does its own thing, and padding between rows survives.
 TEST(Clipper, EachTreatmentDoesWhatItSays) {
   ToyModel model = make_mixed_model();
   ClipperOptions options = mixed_options();
-  constexpr double kTau = 0.5;
+  constexpr double kTau = 2.5;
   options.threshold = constant(kTau);
   Clipper clipper(model.parameters(), options);
   model.fill(2);
@@ -153,6 +153,11 @@ TEST(Clipper, EachTreatmentDoesWhatItSays) {
     const bool clips = layer.treatment != Treatment::skip && layer.clip.sigma_max > kTau;
     EXPECT_EQ(layer.clip.clipped > 0, clips) << layer.name;
   }
+  for (std::size_t i = 0; i < testing::kSearched; ++i) {
+    EXPECT_EQ(step.layers[i].clip.method, Method::tracked) << step.layers[i].name;
+    EXPECT_GT(step.layers[i].clip.columns, 0) << step.layers[i].name;
+  }
+  EXPECT_EQ(step.layers[testing::kSearched].clip.method, Method::gram) << step.layers[testing::kSearched].name;
   EXPECT_EQ(model.tensors[8].bytes, before.tensors[8].bytes) << "wte is skipped";
   const double epsilon = std::numeric_limits<float>::epsilon();
   EXPECT_NEAR(norm_of(model.tensors[7]), kTau, 37 * epsilon * kTau) << "the bias is scaled to tau";
@@ -164,7 +169,7 @@ TEST(Clipper, EachTreatmentDoesWhatItSays) {
 
 TEST(Clipper, ThresholdsLearnFromUnclippedValues) {
   ToyModel model;
-  model.add("weight", {24, 18});
+  model.add("weight", {64, 58});
   model.add("bias", {11}, ScalarType::float32, 0);
   Clipper clipper(model.parameters());
   ThresholdState expected[2];
@@ -288,6 +293,81 @@ TEST(Clipper, ObserveOnlyWritesNothingAndLearnsTheSame) {
     would_clip += seen.layers_clipped;
   }
   EXPECT_GT(would_clip, 0);
+}
+
+// A budget that is too small for a slow decay: the step says so, counts as a step, and the threshold learns from it.
+TEST(Clipper, AStepThatIsNotSureSaysSoAndCounts) {
+  ToyModel model;
+  model.add("fc.weight", {160, 120});
+  model.add("other.weight", {72, 61});
+  ClipperOptions options;
+  options.clip.max_passes = 1;
+  options.threshold = constant(0.02);  // far inside the noise: dozens of values are above
+  Clipper clipper(model.parameters(), options);
+  for (int step = 0; step < 3; ++step) {
+    model.fill(0);
+    const auto before = model.all_bytes();
+    const StepReport report = clipper.step(model.gradients(), serial_executor());
+    const ClipStatus status = report.layers[0].clip.status;
+    EXPECT_TRUE(status == ClipStatus::not_converged || status == ClipStatus::rank_exhausted) << to_string(status);
+    EXPECT_EQ(report.layers_not_converged + report.layers_rank_exhausted, 2);
+    EXPECT_EQ(report.layers[0].steps, step + 1);
+    EXPECT_GT(report.layers[0].clip.clipped, 0) << "what was found is lowered";
+    EXPECT_GT(report.layers[0].clip.sigma_bound, 0.02);
+    EXPECT_NE(model.all_bytes(), before);
+  }
+}
+
+// The same with `go_exact` ends in gram, and is sure.
+TEST(Clipper, GoExactFinishesWhatASearchCouldNot) {
+  ToyModel model;
+  model.add("fc.weight", {160, 120});
+  ClipperOptions options;
+  options.clip.max_passes = 1;
+  options.clip.exhausted = Exhausted::go_exact;
+  options.threshold = constant(0.02);
+  Clipper clipper(model.parameters(), options);
+  model.fill(0);
+  const StepReport report = clipper.step(model.gradients(), serial_executor());
+  EXPECT_EQ(report.layers[0].clip.status, ClipStatus::ok);
+  EXPECT_EQ(report.layers[0].clip.method, Method::gram);
+  EXPECT_EQ(report.layers[0].clip.clipped, 120);
+  EXPECT_EQ(report.layers_not_converged + report.layers_rank_exhausted, 0);
+}
+
+// Finite entries whose norm is not: left alone, counted, and neither a step nor something to learn from.
+TEST(Clipper, ALayerOutOfRangeIsLeftAloneAndForgotten) {
+  ToyModel model;
+  model.add("weight", {72, 61}, ScalarType::float64);
+  model.add("small.weight", {6, 5}, ScalarType::float64);
+  model.add("bias", {40}, ScalarType::float64, 0);
+  model.add("wte.weight", {50, 8}, ScalarType::float64);
+  Clipper clipper(model.parameters());
+  model.fill(0);
+  (void)clipper.step(model.gradients(), serial_executor());
+  const auto state = clipper.layers();
+  std::vector<std::int64_t> steps;
+  for (const LayerReport& layer : state) steps.push_back(layer.steps);
+  for (auto& tensor : model.tensors) {
+    for (std::int64_t i = 0; i < tensor.rows(); ++i) {
+      for (std::int64_t j = 0; j < tensor.row_length; ++j) tensor.set(i, j, (i + j) % 3 == 0 ? -1.5e308 : 1.5e308);
+    }
+  }
+  const auto before = model.all_bytes();
+  const StepReport report = clipper.step(model.gradients(), serial_executor());
+  for (std::size_t i = 0; i < report.layers.size(); ++i) {
+    EXPECT_EQ(report.layers[i].clip.status, ClipStatus::out_of_range) << report.layers[i].name;
+    EXPECT_EQ(report.layers[i].steps, steps[i]) << report.layers[i].name;
+  }
+  EXPECT_EQ(report.layers_out_of_range, 4);
+  EXPECT_EQ(report.layers_not_finite, 0);
+  EXPECT_EQ(report.layers_clipped, 0);
+  EXPECT_EQ(model.all_bytes(), before);
+  model.fill(1);
+  for (const LayerReport& layer : clipper.step(model.gradients(), serial_executor()).layers) {
+    EXPECT_EQ(layer.clip.status, ClipStatus::ok) << layer.name;
+    EXPECT_TRUE(layer.treatment == Treatment::skip || std::isfinite(layer.clip.tau)) << layer.name << " learnt " << layer.clip.tau;
+  }
 }
 
 TEST(Clipper, AFixedRankIsClampedToTheLayer) {

@@ -48,18 +48,17 @@ inline constexpr MethodCase kMethods[] = {
   return c * std::sqrt(longer) * storage_epsilon(type) * reference.sigma.norm() + reference.error;
 }
 
-// Relative change of sigma_max at which a cold start stops looking.
-inline constexpr double kColdSettled = 1e-3;
+// Relative accuracy of sigma_max that a cold start works for, and how far beyond a single case may be.
+inline constexpr double kColdSigma = 1e-3;
+inline constexpr double kSigmaSlack = 3;
 
-// A subspace method knows its error only by estimate; the estimate is a median, not a bound.
-inline constexpr double kEstimateSlack = 3;
-
+// What `ok` promises of the result, beside rounding; a search that is not sure is judged by its own estimate.
 [[nodiscard]] inline double allowed_error(const MethodCase& c, const ClipOptions& options, ScalarType type,
                                           const Reference& reference, double tau, const ClipReport& report) {
   if (!c.subspace) return rounding(type, reference, false);
-  const double wanted = c.method == Method::sketched ? 0.0 : options.tolerance;
-  return rounding(type, reference) +
-         kEstimateSlack * std::max(wanted, report.error_estimate) * reference.removed_norm(tau);
+  const double promised = options.tolerance * reference.removed_norm(tau) + options.margin * tau;
+  const double estimated = report.status == ClipStatus::ok ? 0.0 : report.error_estimate * reference.removed_norm(tau);
+  return rounding(type, reference) + 3 * (promised + estimated);
 }
 
 }  // namespace spectralclip::testing

@@ -64,12 +64,6 @@ class Conformance : public ::testing::TestWithParam<std::tuple<MethodCase, Scala
   void check_count(const ClipReport& report, const Reference& truth, double tau) const;
   void check_prediction(const ClipReport& seen, const ClipReport& report, const Reference& truth) const;
   void check_bound(const ClipReport& report, const MatrixXd& after) const;
-  // Ritz values come from below: with a value closer to tau than a cold start looks (1e-3), a subspace method that ran
-  // out of passes cannot tell on which side it is, and may say so.
-  [[nodiscard]] bool flag_allowed(const Reference& truth, double tau) const {
-    const double margin = kColdSettled * tau + truth.error;
-    return method().subspace && truth.above(tau - margin) > truth.above(tau + margin);
-  }
   [[nodiscard]] bool rank_suffices(const Reference& truth, double tau) const {
     return method().rank == 0 || truth.above(tau) <= method().rank;
   }
@@ -79,8 +73,8 @@ inline void Conformance::check_result(const ClipReport& report, const Reference&
                                       const StoredMatrix& after) const {
   const MatrixXd expected = truth.clipped(tau);
   if (rank_suffices(truth, tau)) {
-    EXPECT_TRUE(report.status == ClipStatus::ok ||
-                (flag_allowed(truth, tau) && report.status == ClipStatus::rank_exhausted));
+    // Algorithm 2 reads as often as it is told, sure or not; the others finish.
+    EXPECT_TRUE(report.status == ClipStatus::ok || method().method == Method::sketched) << to_string(report.status);
     EXPECT_TRUE(close(after.values(), expected, allowed_error(method(), options(), type(), truth, tau, report)));
     return;
   }
@@ -105,7 +99,7 @@ inline void Conformance::check_report(const ClipReport& report, const Reference&
   const double sigma_max = truth.sigma[0];
   EXPECT_LE(report.sigma_max, sigma_max + near + factor::kEigenvalueGap * sigma_max);
   if (method().method == Method::sketched) return;  // two passes on a flat bulk see sigma_max from below only
-  const double below = method().subspace ? kEstimateSlack * kColdSettled : factor::kEigenvalueGap;
+  const double below = method().subspace ? kSigmaSlack * kColdSigma : factor::kEigenvalueGap;
   EXPECT_GE(report.sigma_max, sigma_max * (1 - below) - near);
 }
 
@@ -154,11 +148,15 @@ inline void Conformance::check(const Shape& shape, const Spectrum& spectrum, Ind
   watching.observe_only = true;
   const ClipReport seen = method().clip(watched.view(), tau, watching);
   EXPECT_EQ(watched.bytes(), before.bytes());
+  check_prediction(seen, report, truth);
+  // A search that clips in rounds cannot do so without writing: `gram` tells then.
+  if (seen.method != report.method || seen.passes != report.passes) return;
   EXPECT_EQ(seen.status, report.status);
   EXPECT_EQ(seen.sigma_max, report.sigma_max);
   EXPECT_EQ(seen.clipped, report.clipped);
-  EXPECT_EQ(seen.removed_energy, report.removed_energy);
-  check_prediction(seen, report, truth);
+  if (report.status == ClipStatus::ok) {  // else what was measured is the better figure
+    EXPECT_NEAR(seen.removed_energy, report.removed_energy, 1e-3 * report.removed_energy);
+  }
 }
 
 inline std::string describe(const Shape& shape, const Spectrum& spectrum) {

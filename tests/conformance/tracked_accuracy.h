@@ -36,10 +36,11 @@ struct Measured {
   std::vector<double> sigma_errors;  // of sigma_max, in every step
   double passes = 0;
   int steps = 0;
+  int unsure = 0;  // of them not_converged
 
   void print(const char* what) const {
-    std::printf("%-34s steps %3d  clipped %3zu  passes %.2f  error %.1e / %.1e  sigma_max %.1e / %.1e\n", what, steps,
-                errors.size(), passes / steps, median(errors), quantile(errors, 0.9), median(sigma_errors),
+    std::printf("%-34s steps %3d  unsure %2d  clipped %3zu  passes %.2f  error %.1e / %.1e  sigma_max %.1e / %.1e\n", what,
+                steps, unsure, errors.size(), passes / steps, median(errors), quantile(errors, 0.9), median(sigma_errors),
                 quantile(sigma_errors, 0.9));
   }
 };
@@ -50,7 +51,8 @@ inline void measure_step(const ClipStep& clip, const MatrixXd& values, double ta
   const MatrixXd G = stored.values();
   const Removed truth = removed_by_gram(G, tau);
   const ClipReport report = clip(stored.view(), tau);
-  EXPECT_EQ(report.status, ClipStatus::ok);
+  EXPECT_TRUE(report.status == ClipStatus::ok || report.status == ClipStatus::not_converged);
+  measured.unsure += report.status == ClipStatus::not_converged ? 1 : 0;
   sigma_max = truth.sigma_max;
   measured.passes += report.passes;
   ++measured.steps;
@@ -87,6 +89,8 @@ inline Measured measure_generated(const MakeClip& make) {
     measured.print(what);
     all.errors.insert(all.errors.end(), measured.errors.begin(), measured.errors.end());
     all.floors.insert(all.floors.end(), measured.floors.begin(), measured.floors.end());
+    all.steps += measured.steps;
+    all.unsure += measured.unsure;
   }
   return all;
 }
@@ -102,7 +106,9 @@ inline Measured measure_recorded(const std::string& file, int spike_every, const
   return measured;
 }
 
-inline void expect_default_accuracy(const Measured& measured) {
+// unsure: the share of steps that may say not_converged (an engine that reads a fixed number of times cannot read on).
+inline void expect_default_accuracy(const Measured& measured, double unsure = 0) {
+  EXPECT_LE(measured.unsure, unsure * measured.steps);
   ASSERT_GT(measured.errors.size(), 2u);
   EXPECT_LE(median(measured.errors), 1e-4);
   EXPECT_LE(quantile(measured.errors, 0.9), 1e-3);

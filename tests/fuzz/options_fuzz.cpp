@@ -89,6 +89,7 @@ ClipOptions decode_clip(Bytes& bytes) {
   options.oversampling = bytes.integer();
   options.power_passes = static_cast<int>(bytes.integer());
   options.tolerance = bytes.real();
+  options.margin = bytes.flag() ? bytes.real() : 1e-3;
   options.max_passes = static_cast<int>(bytes.integer());
   options.max_columns = bytes.integer();
   options.exhausted = bytes.enumerator<Exhausted>();
@@ -118,6 +119,8 @@ void check_clip_options(Bytes& bytes) {
   if (!accepted(options)) return;
   require(parse_method(to_string(options.method)) == options.method);
   require(!options.rank || *options.rank + options.oversampling > 0);
+  require(options.margin > 0 && options.margin <= 0.1 && options.tolerance > 0 && options.tolerance < 1);
+  require(options.exhausted <= Exhausted::automatic);
 }
 
 void check_tau(const ThresholdOptions& options, const ThresholdState& state, std::span<const double> recorded) {

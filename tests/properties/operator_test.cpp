@@ -35,7 +35,10 @@ class Operator : public ::testing::TestWithParam<Method> {
  protected:
   [[nodiscard]] MatrixXd clipped(const MatrixXd& G, double tau, ScalarType type = ScalarType::float64) const {
     StoredMatrix stored(type, G);
-    EXPECT_EQ(clip_singular_values(stored.view(), tau, options_of(GetParam())).status, ClipStatus::ok);
+    const ClipStatus status = clip_singular_values(stored.view(), tau, options_of(GetParam())).status;
+    // Algorithm 2 reads as often as it is told, sure or not.
+    const bool unsure = GetParam() == Method::sketched && status == ClipStatus::not_converged;
+    EXPECT_TRUE(status == ClipStatus::ok || unsure) << to_string(status);
     EXPECT_TRUE(stored.padding_intact());
     return stored.values();
   }

@@ -119,6 +119,24 @@ def clip_tolerance(G: torch.Tensor, tau: float, c: float = 4.0) -> float:
     return backward + stored + DEAD_BAND[G.dtype] * level * small**0.5
 
 
+TOLERANCE, MARGIN = 1e-4, 1e-3  # defaults of the options
+SEARCHES = ("tracked", "sketched", "auto")  # methods that stop at these; the others at rounding
+
+
+def promised(G: torch.Tensor, tau: float, method: str) -> float:
+    """What status "ok" allows beside rounding: ||G' - C_tau(G)||_F <= 3 (tolerance ||D||_F + margin tau)."""
+    if method not in SEARCHES:
+        return 0.0
+    A = G.detach().double()
+    removed = float(torch.linalg.matrix_norm(A - svd_clip(A, tau)).max())
+    return 3 * (TOLERANCE * removed + MARGIN * min(tau, float(torch.linalg.matrix_norm(A, 2).max())))
+
+
+def most_left(tau: float, method: str) -> float:
+    """What status "ok" allows sigma_max of the result to be, beside rounding."""
+    return tau * (1 + MARGIN) if method in SEARCHES else tau
+
+
 def tiny(G: torch.Tensor) -> float:
     """Rounding of entries below the smallest normal number, which eps does not cover."""
     smallest = torch.finfo(G.dtype).smallest_normal * EPS[G.dtype]

@@ -52,7 +52,7 @@ def layer_lines(seed: int, clipped: bool) -> list[dict[str, Any]]:
             tau = (0.3 + 0.1 * i) * math.exp(-step / 8000) if clipped else None
             count = int(step * (0.1 + 0.05 * i + seed / 100)) if clipped else 0
             sigma = 0.3 * math.exp(noise.gauss(0, 0.8))
-            layers.append(dict(name=name, sigma1=sigma, tau=tau, n_clipped=1, saturated=False, steps=step))
+            layers.append(dict(name=name, sigma1=sigma, tau=tau, n_clipped=1, status="ok", steps=step))
             layers[-1] |= dict(steps_clipped=count, removed_energy=0.1)
         lines.append({"step": step, "layers": layers})
     return lines

@@ -11,7 +11,7 @@ from spectralclip.integrations import metrics
 
 SUMMARY = {
     "total_norm", "norm_after", "layers_clipped", "layers_clipped_so_far", "layers_not_finite", "layers_rank_exhausted",
-    "max_sigma_over_tau",
+    "layers_not_converged", "layers_out_of_range", "max_sigma_over_tau",
 }  # fmt: skip
 
 
@@ -45,6 +45,7 @@ def test_summary_by_hand():
     assert got["layers_clipped_so_far"] == 0.5
     assert got["max_sigma_over_tau"] == pytest.approx(4.0, rel=1e-5)
     assert got["layers_not_finite"] == got["layers_rank_exhausted"] == 0
+    assert got["layers_not_converged"] == got["layers_out_of_range"] == 0
 
 
 def test_not_finite_and_rank_exhausted_are_counted():
@@ -59,6 +60,16 @@ def test_not_finite_and_rank_exhausted_are_counted():
     _, _, report = stepped(up=4.0, down=0.5, method="sketched", rank=1, oversampling=0, exhausted="report")
     assert report.rank_exhausted  # four equal values do not fit into one column
     assert metrics(report, prefix="")["layers_rank_exhausted"] == len(report.rank_exhausted)
+
+
+def test_a_budget_that_is_used_up_is_counted():
+    weight = torch.nn.Parameter(torch.zeros(400, 300))
+    weight.grad = torch.linalg.qr(torch.randn(400, 300))[0] * 1.001  # all values alike, a hair from tau
+    clipper = spectralclip.SpectralClipper([weight], 1.0, method="tracked", max_passes=1)
+    report = clipper.step()
+    assert [layer.status for layer in report] == ["not_converged"] and report.not_converged == ["0"]
+    assert not report.rank_exhausted and not report.not_finite and not report.out_of_range
+    assert metrics(report, prefix="")["layers_not_converged"] == 1
 
 
 def test_share_so_far_counts_all_steps():

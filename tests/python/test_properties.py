@@ -7,7 +7,19 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import assume, given, settings
-from reference import DEAD_BAND, EIGENVALUE_GAP, EPS, bits, clip_tolerance, distance, spectrum, svd_clip
+from reference import (
+    DEAD_BAND,
+    EIGENVALUE_GAP,
+    EPS,
+    MARGIN,
+    bits,
+    clip_tolerance,
+    distance,
+    most_left,
+    promised,
+    spectrum,
+    svd_clip,
+)
 
 from spectralclip import clip_singular_values
 
@@ -46,13 +58,12 @@ def sigma_max(G: torch.Tensor) -> float:
 
 def allowed(G: torch.Tensor, tau: float, method: str) -> float:
     """Frobenius distance from the exact clip: rounding and dead band (reference.py); for 16- and 32-bit storage float32
-    work, eps sqrt(max(m, n)) ||G||_F, measured below 1 of it, and 1e-4 of what is removed, the option `tolerance`."""
+    work, eps sqrt(max(m, n)) ||G||_F, measured below 1 of it, and what "ok" promises."""
     bound = clip_tolerance(G, tau)
     if method in ("exact", "gram"):
         return bound
     work = 4 * max(G.shape) ** 0.5 * EPS[G.dtype] * float(G.double().norm())
-    sought = 0.0 if method == "newton_schulz" else 1e-4 * distance(svd_clip(G, tau), G)
-    return bound + work + sought
+    return bound + work + promised(G, tau, method)
 
 
 def rank_suffices(G: torch.Tensor, tau: float, method: str) -> dict:
@@ -67,11 +78,11 @@ def rank_suffices(G: torch.Tensor, tau: float, method: str) -> dict:
 def test_equals_the_svd_clip(method, backend, G, share):
     tau = share * sigma_max(G)
     result, report = clip_singular_values(G, tau, method=method, backend=backend, **rank_suffices(G, tau, method))
-    if report.status == "rank_exhausted":
-        assert backend == "aten" and method in ("tracked", "auto")  # keeps eight vectors and says so
-        return
-    assert report.status == "ok"
+    # Algorithm 2 reads as often as it is told: far above tau it cannot know what the rounding of the largest hides.
+    assert report.status == "ok" or (method == "sketched" and report.status == "not_converged" and share == 1e-3)
     assert distance(result, svd_clip(G, tau)) <= allowed(G, tau, method)
+    rounding = clip_tolerance(G, tau) + 4 * max(G.shape) ** 0.5 * EPS[G.dtype] * float(G.double().norm())
+    assert sigma_max(result) <= most_left(tau, method) + rounding
 
 
 @ALL

@@ -27,14 +27,17 @@ TEST(Settings, EveryOptionRoundTrips) {
   ClipOptions clip{.method = Method::newton_schulz, .rank = 7, .oversampling = 3, .power_passes = 2};
   clip.tolerance = 0.1 + 0.2;  // no short decimal
   clip.seed = std::numeric_limits<std::uint64_t>::max();
-  clip.exhausted = Exhausted::report;
-  ClipOptions copy;
-  for (const Setting& setting : settings_of(clip)) set_option(copy, setting.name, setting.value);
-  EXPECT_EQ(copy.method, clip.method);
-  EXPECT_EQ(copy.rank, clip.rank);
-  EXPECT_EQ(copy.tolerance, clip.tolerance);
-  EXPECT_EQ(copy.seed, clip.seed);
-  EXPECT_EQ(copy.exhausted, clip.exhausted);
+  clip.margin = 0.01 / 3;
+  clip.max_passes = 11;
+  clip.max_columns = 40;
+  clip.observe_only = clip.measure_time = true;
+  for (const Exhausted exhausted : {Exhausted::go_exact, Exhausted::report, Exhausted::automatic}) {
+    clip.exhausted = exhausted;
+    ClipOptions copy;
+    copy.exhausted = exhausted == Exhausted::go_exact ? Exhausted::report : Exhausted::go_exact;
+    for (const Setting& setting : settings_of(clip)) set_option(copy, setting.name, setting.value);
+    EXPECT_EQ(copy, clip);
+  }
 
   ThresholdOptions threshold{.kind = ThresholdKind::quantile, .window = 12, .interpolation = Interpolation::linear};
   ThresholdOptions other;
@@ -55,6 +58,9 @@ TEST(Settings, RefusalsNameTheValueAndWhatIsAllowed) {
             "method = \"svd\" is not exact, gram, sketched, tracked, newton_schulz, auto");
   EXPECT_EQ(refusal<ClipOptions>("rank", "ten"), "rank = \"ten\" is not none or integer >= 1");
   EXPECT_EQ(refusal<ClipOptions>("tolerance", "1e-4x"), "tolerance = \"1e-4x\" is not number in (0, 1)");
+  EXPECT_EQ(refusal<ClipOptions>("margin", "wide"), "margin = \"wide\" is not number in (0, 0.1]");
+  EXPECT_EQ(refusal<ClipOptions>("exhausted", "gram"), "exhausted = \"gram\" is not go_exact, report, auto");
+  EXPECT_NE(refusal<ClipOptions>("margn", "0.01").find("did you mean \"margin\"?"), std::string::npos);
   EXPECT_NE(refusal<ThresholdOptions>("decai", "0.9").find("did you mean \"decay\"?"), std::string::npos);
   EXPECT_EQ(refusal<ThresholdOptions>("completely_else", "1").find("did you mean"), std::string::npos);
 }

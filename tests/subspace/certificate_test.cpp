@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate: its small-ball radius by Monte Carlo over the very columns the library draws, in the directions in
-// which Ball's inequality is sharp and in others; and how energy and probe combine.
+// The small-ball radius behind the estimated bounds, by Monte Carlo over the very columns the library draws, in the
+// directions in which Ball's inequality is sharp and in others.
 #include "subspace/certificate.h"
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Eigenvalues>
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "random/uniform.h"
@@ -104,43 +108,35 @@ TEST(SmallBall, GrowsWithFailureAndColumns) {
   }
 }
 
-TEST(Certify, EnergyDecidesAndIsCertain) {
-  const Certificate without_probe = certify({3, 16, 0, 0, 1});
-  EXPECT_EQ(without_probe.bound, 5);
-  EXPECT_EQ(without_probe.kind, BoundKind::certain);
-  const Certificate loose_probe = certify({3, 16, 1e12, 4, 1});
-  EXPECT_EQ(loose_probe.bound, 5);
-  EXPECT_EQ(loose_probe.kind, BoundKind::certain);
-}
-
-TEST(Certify, ProbeDecidesAndIsEstimated) {
-  const double radius_squared = small_ball_radius_squared(4, kEstimateFailure);
-  const Certificate c = certify({3, 1e9, 256 * radius_squared, 4, 1});  // ||H||_2^4 <= 256
-  EXPECT_NEAR(c.bound, 5, 8 * kEps * 5);
-  EXPECT_EQ(c.kind, BoundKind::estimated);
-}
-
-TEST(Certify, MoreLooksCostTrust) {
-  const CertificateInput once{1, 1e9, 1, 4, 1};
-  CertificateInput thrice = once;
-  thrice.looks = 3;
-  EXPECT_GT(certify(thrice).bound, certify(once).bound);
-  const double radius_squared = small_ball_radius_squared(4, kEstimateFailure / 3);
-  EXPECT_NEAR(certify(thrice).bound, std::sqrt(1 + std::sqrt(1 / radius_squared)), 8 * kEps * certify(thrice).bound);
-}
-
-TEST(Certify, WhatWasLeftOutIsAddedToTheProbe) {
-  const double radius_squared = small_ball_radius_squared(4, kEstimateFailure);
-  const Certificate c = certify({3, 1e9, 81 * radius_squared, 4, 1, 1});  // ||H_p||_2 <= 3, and 1 beside it
-  EXPECT_NEAR(c.bound, 5, 8 * kEps * 5);
-  EXPECT_EQ(c.kind, BoundKind::estimated);
-}
-
-TEST(Certify, RoundingBelowZeroCountsAsZero) {
-  const Certificate c = certify({2, -1e-12, 0, 0, 1});
-  EXPECT_EQ(c.bound, 2);
-  EXPECT_EQ(c.kind, BoundKind::certain);
-  EXPECT_EQ(certify({2, 1, -1e-9, 4, 1}).bound, 2);
+// Random blocks: never below the largest eigenvalue, and equal to it where E E^T is diagonal and B = b I.
+TEST(CoupledEigenvalue, BoundsTheLargestAndIsMetByOne) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> uniform;
+  for (int trial = 0; trial < 2000; ++trial) {
+    const Eigen::Index k = 1 + static_cast<Eigen::Index>(random() % 6), l = 1 + static_cast<Eigen::Index>(random() % 5);
+    Eigen::MatrixXd M = Eigen::MatrixXd::Zero(k + l, k + l);
+    for (Eigen::Index i = 0; i < k; ++i) M(i, i) = uniform(random);
+    const double b = uniform(random);
+    const double size = std::pow(10, -4 * uniform(random));
+    const bool sharp = k == 1 && trial % 2 == 0;
+    for (Eigen::Index j = 0; j < l; ++j) {
+      M(k + j, k + j) = b * (sharp ? 1 : uniform(random));
+      for (Eigen::Index i = 0; i < k; ++i) M(i, k + j) = M(k + j, i) = size * (2 * uniform(random) - 1);
+    }
+    const double bound = coupled_eigenvalue(k, b, [&](std::int64_t i) {
+      return std::pair(M(i, i), M.row(i).tail(l).squaredNorm());
+    });
+    const double largest = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(M).eigenvalues().maxCoeff();
+    ASSERT_GE(bound, largest * (1 - 8 * kEps));
+    ASSERT_LE(bound, std::sqrt(k * l) * size + std::max(M.diagonal().head(k).maxCoeff(), b)) << "no looser than norms";
+    if (sharp) {
+      ASSERT_NEAR(bound, largest, 1e-12);
+    }
+  }
+  const auto uncoupled = [](std::int64_t i) { return std::pair(i == 0 ? 0.5 : 0.25, 0.0); };
+  EXPECT_EQ(coupled_eigenvalue(2, 0.3, uncoupled), 0.5);
+  EXPECT_EQ(coupled_eigenvalue(2, 0.7, uncoupled), 0.7);
+  EXPECT_EQ(coupled_eigenvalue(0, 0.3, uncoupled), 0.3);
 }
 
 }  // namespace

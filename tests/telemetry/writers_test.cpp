@@ -57,6 +57,9 @@ StepReport step_of(const std::vector<LayerReport>& layers, std::int64_t step = 1
   report.norm_after = 1e-300;
   report.layers_clipped = 1;
   report.layers_not_finite = 3;
+  report.layers_rank_exhausted = 4;
+  report.layers_not_converged = 5;
+  report.layers_out_of_range = 6;
   report.layers = layers;
   return report;
 }
@@ -85,7 +88,8 @@ TEST(Jsonl, OneObjectALineWithTheAgreedKeys) {
   const std::vector<LayerReport> layers = {clipped_layer()};
   EXPECT_EQ(jsonl(step_of(layers), {{"loss", 3.25}}),
             "{\"step\":12,\"loss\":3.25,\"grad_norm_pre\":2.5,\"grad_norm_post\":1e-300,\"layers_clipped\":1,"
-            "\"layers_not_finite\":3,\"layers\":[{\"name\":\"h.0.fc.weight\",\"sigma1\":0.3333333333333333,\"tau\":0.1,"
+            "\"layers_not_finite\":3,\"layers_rank_exhausted\":4,\"layers_not_converged\":5,\"layers_out_of_range\":6,"
+            "\"layers\":[{\"name\":\"h.0.fc.weight\",\"sigma1\":0.3333333333333333,\"tau\":0.1,"
             "\"n_clipped\":2,\"saturated\":false,\"status\":\"ok\",\"rule\":\"matrix (out, rest)\","
             "\"removed_energy\":0.25,\"sigma_bound\":0.10000000000000002,\"bound\":\"estimated\",\"passes\":2,"
             "\"ms\":875,\"clipped_share\":0.25}]}\n");
@@ -141,26 +145,36 @@ TEST(Jsonl, SkippedSaturatedAndUnseenLayers) {
   saturated.clip.status = ClipStatus::rank_exhausted;
   LayerReport unseen = quiet_layer("unseen");
   unseen.has_gradient = false;
-  const std::vector<LayerReport> layers = {skipped, saturated, unseen};
+  LayerReport unsure = clipped_layer();
+  unsure.clip.status = ClipStatus::not_converged;
+  LayerReport beyond = quiet_layer("beyond");
+  beyond.clip.status = ClipStatus::out_of_range;
+  const std::vector<LayerReport> layers = {skipped, saturated, unseen, unsure, beyond};
   const Json object = parsed(jsonl(step_of(layers)));
   const auto& items = object.at("layers").items();
-  ASSERT_EQ(items.size(), 2U);
+  ASSERT_EQ(items.size(), 4U);
   for (const char* name : {"sigma1", "tau", "sigma_bound", "clipped_share"}) EXPECT_TRUE(items[0].at(name).is_null());
   EXPECT_TRUE(items[1].at("saturated").flag());
   EXPECT_EQ(items[1].at("status").text(), "rank_exhausted");
+  EXPECT_EQ(items[2].at("status").text(), "not_converged");
+  EXPECT_FALSE(items[2].at("saturated").flag()) << "the columns would have sufficed";
+  EXPECT_EQ(items[3].at("status").text(), "out_of_range");
 }
 
 TEST(Jsonl, OptionsChooseStepsAndLayers) {
   LayerReport broken = quiet_layer("fc.bias");
   broken.clip.status = ClipStatus::not_finite;
-  const std::vector<LayerReport> layers = {clipped_layer(), quiet_layer("h.1.fc.weight"), broken};
+  LayerReport unsure = quiet_layer("h.2.fc.bias");
+  unsure.clip.status = ClipStatus::not_converged;
+  const std::vector<LayerReport> layers = {clipped_layer(), quiet_layer("h.1.fc.weight"), broken, unsure};
   const TelemetryOptions third = {.every = 3, .name_pattern = "*.weight", .only_clipped = false};
   EXPECT_EQ(jsonl(step_of(layers, 4), {}, third), "");
   EXPECT_EQ(parsed(jsonl(step_of(layers, 6), {}, third)).at("layers").items().size(), 2U);
   const TelemetryOptions eventful = {.every = 1, .name_pattern = "*", .only_clipped = true};
   const Json object = parsed(jsonl(step_of(layers), {}, eventful));
-  ASSERT_EQ(object.at("layers").items().size(), 2U);
+  ASSERT_EQ(object.at("layers").items().size(), 3U);
   EXPECT_EQ(object.at("layers").items()[1].at("status").text(), "not_finite");
+  EXPECT_EQ(object.at("layers").items()[2].at("status").text(), "not_converged") << "a step to look at, too";
 }
 
 TEST(Jsonl, RefusesBadOptionsAndRepeatedKeys) {
@@ -169,7 +183,8 @@ TEST(Jsonl, RefusesBadOptionsAndRepeatedKeys) {
   EXPECT_THROW(CsvWriter(out, {.every = -1, .name_pattern = "*", .only_clipped = false}), InvalidArgument);
   JsonlWriter writer(out);
   for (const ExtraFields& extra :
-       {ExtraFields{{"step", 1}}, ExtraFields{{"layers", 1}}, ExtraFields{{"lr", 1}, {"lr", 2}}}) {
+       {ExtraFields{{"step", 1}}, ExtraFields{{"layers", 1}}, ExtraFields{{"layers_not_converged", 1}},
+        ExtraFields{{"lr", 1}, {"lr", 2}}}) {
     EXPECT_THROW(writer.write(step_of({}), extra), InvalidArgument) << extra.back().first;
   }
   EXPECT_EQ(out.str(), "");

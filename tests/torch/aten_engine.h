@@ -64,8 +64,11 @@ class AtenClipper {
   torch::aten::BatchSubspace state_;
 };
 
+// A stateless call: it finishes, as that of the core does.
 inline ClipReport clip_by_aten(const AnyMatrix& G, double tau, const ClipOptions& options) {
-  return AtenClipper(options).clip(G, tau);
+  ClipOptions chosen = options;
+  if (chosen.exhausted == Exhausted::automatic) chosen.exhausted = Exhausted::go_exact;
+  return AtenClipper(chosen).clip(G, tau);
 }
 
 // m x n to and from Eigen, float64.

@@ -31,6 +31,9 @@ MakeClip tracked_by_aten(const ClipOptions& options) {
 // Four, eight (the default) and twelve vectors kept; a fixed rank keeps as many as it may lower.
 const ClipOptions kWidths[] = {{.rank = 4}, {}, {.rank = 12}};
 
+// Two reads prove less than they find: in so many steps at most the certificate does not reach tau (1 + margin).
+constexpr double kUnsure = 0.1;
+
 void print_width(const ClipOptions& options) {
   std::printf("%d vectors kept:\n", static_cast<int>(options.rank.value_or(torch::aten::kKeptColumns)));
 }
@@ -38,7 +41,7 @@ void print_width(const ClipOptions& options) {
 TEST(AtenTrackedAccuracy, OnGeneratedSequences) {
   for (const ClipOptions& options : kWidths) {
     print_width(options);
-    expect_default_accuracy(measure_generated(tracked_by_aten(options)));
+    expect_default_accuracy(measure_generated(tracked_by_aten(options)), kUnsure);
   }
 }
 
@@ -47,7 +50,7 @@ TEST(AtenTrackedAccuracy, OnRecordedGradients) {
   for (const ClipOptions& options : kWidths) {
     print_width(options);
     for (const char* file : kRecordedFiles) {
-      for (const int every : {0, 5}) expect_default_accuracy(measure_recorded(file, every, tracked_by_aten(options)));
+      for (const int every : {0, 5}) expect_default_accuracy(measure_recorded(file, every, tracked_by_aten(options)), kUnsure);
     }
   }
 }

@@ -180,6 +180,39 @@ TEST_P(StepTest, TheNormHasThePromotedType) {
   EXPECT_EQ(clip_gradients({drawn({4, 4}, 1, at::kBFloat16)}, 1, options).scalar_type(), at::kBFloat16);
 }
 
+// 64 x 48 standard normal: 33 values above 5. The default leaves none, whoever limits the rank is told.
+TEST_P(StepTest, NothingIsLeftAboveMaxSigmaAndTheWorstStatusIsSaid) {
+  ClipGradOptions options;
+  options.backend = GetParam();
+  at::Tensor many = at::zeros({64, 48}).requires_grad_(), few = at::zeros({5, 4}).requires_grad_();
+  many.mutable_grad() = drawn({64, 48}, 1);
+  few.mutable_grad() = drawn({5, 4}, 2);
+  ClipStatus worst = ClipStatus::not_finite;
+  (void)clip_grad_spectral_({many, few}, 5.0, options, false, &worst);
+  EXPECT_EQ(worst, ClipStatus::ok);
+  EXPECT_LE(at::linalg_matrix_norm(many.grad().to(at::kDouble), 2).item<double>(), 5.0 * (1 + 1e-3) * (1 + 1e-6));
+
+  options.clip.method = Method::sketched;
+  many.mutable_grad() = drawn({64, 48}, 1);
+  (void)clip_grad_spectral_({many, few}, 5.0, options, false, &worst);
+  EXPECT_EQ(worst, ClipStatus::rank_exhausted);
+  EXPECT_GT(at::linalg_matrix_norm(many.grad(), 2).item<double>(), 5.5);
+}
+
+TEST_P(StepTest, StatusesBelongToTheGradientsThatWereGiven) {
+  ClipGradOptions options{.clip = {.rank = 2}, .backend = GetParam()};
+  const at::Tensor many = drawn({30, 20}, 1), sparse = drawn({3, 4}, 2).to_sparse();
+  const at::Tensor poisoned = at::full({5, 4}, kNaN), quiet = drawn({6, 5}, 3) * 1e-3;
+  at::Tensor statuses;
+  (void)clip_gradients({at::Tensor(), quiet, many, sparse, many, poisoned}, 1, options, false, &statuses);
+  const auto exhausted = static_cast<std::int64_t>(ClipStatus::rank_exhausted);
+  const auto not_finite = static_cast<std::int64_t>(ClipStatus::not_finite);
+  EXPECT_TRUE(at::equal(statuses, at::tensor({std::int64_t{0}, std::int64_t{0}, exhausted, std::int64_t{0}, exhausted,
+                                              not_finite})));
+  (void)clip_gradients({at::Tensor(), at::Tensor()}, 1, options, false, &statuses);
+  EXPECT_TRUE(at::equal(statuses, at::zeros({2}, at::kLong)));
+}
+
 // No rows, on the device of the matrix: what the fake kernel promises.
 TEST(ClipSingularValues, EmptyMatricesHaveNoReports) {
   for (const std::vector<std::int64_t>& sizes : std::vector<std::vector<std::int64_t>>{{0, 5}, {3, 0}, {3, 4, 0}}) {

@@ -2,7 +2,6 @@
 #include "aten/batch_report.h"
 
 #include <array>
-#include <limits>
 
 #include "spectralclip/torch/report_fields.h"
 
@@ -18,8 +17,10 @@ double number(Enum value) {
 
 Tensor status_of(const BatchReport& report) {
   Tensor status = at::full_like(report.tau, number(ClipStatus::ok));
+  if (report.unconverged.defined()) status.masked_fill_(report.unconverged, number(ClipStatus::not_converged));
   if (report.exhausted.defined()) status.masked_fill_(report.exhausted, number(ClipStatus::rank_exhausted));
-  return status.masked_fill_(report.finite.logical_not(), number(ClipStatus::not_finite));
+  status.masked_fill_(report.finite.logical_not(), number(ClipStatus::not_finite));
+  return status.masked_fill_(report.norm_before.isinf(), number(ClipStatus::out_of_range));
 }
 
 Tensor bound_kind_of(const BatchReport& report) {
@@ -33,7 +34,7 @@ Tensor bound_kind_of(const BatchReport& report) {
 Tensor to_rows(const BatchReport& report) {
   const auto constant = [&](double value) { return at::full_like(report.tau, value); };
   const auto size = [&](const Tensor& x) {
-    return at::where(report.finite, x, std::numeric_limits<double>::quiet_NaN());
+    return at::where(report.finite, x, report.norm_before);
   };
   const auto change = [&](const Tensor& x) { return at::where(report.finite, x, 0.0); };
   const std::array<Tensor, kReportFields> fields = {status_of(report),

@@ -14,9 +14,10 @@ struct BatchReport {
   Method method = Method::tracked;
   int passes = 0;
   std::int64_t columns = 0;
-  at::Tensor finite;     // L, bool
-  at::Tensor exhausted;  // L, bool; undefined: none is
-  at::Tensor certain;    // L, bool; undefined: all are
+  at::Tensor finite;       // L, bool: the norm is; what is not was left alone
+  at::Tensor exhausted;    // L, bool; undefined: none is
+  at::Tensor unconverged;  // L, bool; undefined: none is
+  at::Tensor certain;      // L, bool; undefined: all are
   // L, float64:
   at::Tensor tau;
   at::Tensor sigma_max;
@@ -28,7 +29,7 @@ struct BatchReport {
   at::Tensor error_estimate;
 };
 
-// L x kReportFields. What is not finite: sizes are NaN, nothing was clipped.
+// L x kReportFields. What is not finite: sizes are the norm, NaN or infinity (out_of_range), nothing was clipped.
 [[nodiscard]] at::Tensor to_rows(const BatchReport& report);
 
 }  // namespace spectralclip::torch::aten

@@ -51,6 +51,7 @@ void report_erased(const Tensor& erased, std::int64_t smaller_side, BatchReport&
   set(report.sigma_bound, 0);
   set(report.error_estimate, 0);
   if (report.exhausted.defined()) report.exhausted = report.exhausted.logical_and(erased.logical_not());
+  if (report.unconverged.defined()) report.unconverged = report.unconverged.logical_and(erased.logical_not());
   if (report.certain.defined()) report.certain = report.certain.logical_or(erased);
 }
 
@@ -60,6 +61,24 @@ void erase(const std::vector<Tensor>& matrices, const Tensor& erased) {
     Tensor G = matrices[i];
     at::where_out(G, erased.select(0, static_cast<std::int64_t>(i)), zero, G);
   }
+}
+
+// What the search left, by the dense method: the one place here that looks.
+Tensor finish_dense(const std::vector<Tensor>& matrices, const Tensor& tau, const ClipOptions& options,
+                    const BatchReport& search, Tensor rows) {
+  const Tensor left = search.exhausted.logical_or(search.unconverged).logical_and_(search.finite).to(at::kCPU);
+  std::vector<Tensor> unfinished;
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < left.size(0); ++i) {
+    if (!left.const_data_ptr<bool>()[i]) continue;
+    unfinished.push_back(matrices[static_cast<std::size_t>(i)]);
+    places.push_back(i);
+  }
+  if (places.empty()) return rows;
+  const Tensor index = whole_numbers(places, tau.device());
+  BatchReport dense = clip_dense(unfinished, tau.index_select(0, index), Method::newton_schulz, !options.observe_only);
+  dense.passes += search.passes;
+  return rows.index_copy_(0, index, to_rows(dense));
 }
 
 BatchReport clip_positive(const std::vector<Tensor>& matrices, const Tensor& tau, const ClipOptions& options,
@@ -77,13 +96,15 @@ Tensor clip_batch(const std::vector<Tensor>& matrices, const Tensor& tau, const 
   const at::NoTF32Guard full_products;  // ten bits of mantissa would be the accuracy of everything here
   const Tensor positive = tau_may_be_zero ? at::where(tau > 0, tau, kInfinity) : tau;
   BatchReport report = clip_positive(matrices, positive, options, stream, state);
+  const BatchReport search = report;
   if (tau_may_be_zero) {
     const Tensor erased = (tau <= 0).logical_and_(report.finite).logical_and_(report.sigma_max > 0);
     report.tau = tau;
     report_erased(erased, std::min(matrices[0].size(0), matrices[0].size(1)), report);
     if (!options.observe_only) erase(matrices, erased);
   }
-  return to_rows(report);
+  const bool finish = is_subspace_method(options.method) && finishes_dense(options);
+  return finish ? finish_dense(matrices, positive, options, search, to_rows(report)) : to_rows(report);
 }
 
 }  // namespace spectralclip::torch::aten

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clipping by ATen operators: a batch of equal matrices on any device with float64. No operator here waits for the
 // device, none has a shape that depends on data, nothing is allocated by value of a tensor: it can be captured,
-// compiled and faked. What the core decides by looking (how many passes, how wide a subspace, whether to write) is
-// fixed here or done by masks.
+// compiled and faked (exhausted = go_exact excepted). What the core decides by looking (how many passes, how wide a
+// subspace, whether to write) is fixed here or done by masks.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -37,7 +37,9 @@ struct BatchStream {
 //                       four when `state` is new
 //   sketched:           1 + power_passes passes from a cold start with rank + oversampling columns
 //   exact, gram, newton_schulz: C_tau by two polar iterations in float64, products only
-// Options that ask for looking (tolerance, max_passes, max_columns, exhausted) and measure_time have no effect here.
+// The status is the core's promise (report.h): what two passes cannot prove is not_converged. With exhausted = go_exact
+// those matrices are then clipped by the dense method, for which the call waits for the device, once; otherwise nothing
+// waits. max_passes, max_columns and measure_time have no effect here, tolerance only on the status.
 // A matrix with NaN or Inf, or with nothing above tau, keeps its bits. tau = 0 erases; a caller who knows that tau
 // cannot be zero (BatchThresholds::may_be_zero) saves a read and a write of every matrix. observe_only writes nothing.
 [[nodiscard]] at::Tensor clip_batch(const std::vector<at::Tensor>& matrices, const at::Tensor& tau,

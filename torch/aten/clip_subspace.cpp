@@ -28,7 +28,7 @@ struct Plan {
   std::int64_t fresh = 0;  // columns that the last pass has besides
   std::int64_t limit = 0;  // values that may be lowered
   int passes = 0;
-  double drop = 0;      // columns of W: as in the core (subspace/search.cpp)
+  double drop = 0;      // columns of W: as in the core (subspace/search.h)
   double drop_row = 0;  // columns of Z, which only start the next pass: a tenth of a percent of noise does no harm
 };
 
@@ -115,10 +115,10 @@ struct Verdict {
   Tensor norm_squared;  // L: before
   Tensor next;          // L: largest value that may be missing, as a scale for convergence
   Tensor error;         // L: relative error of the removed part
-  Tensor unsettled;     // L, bool: a value below the level may belong above it
+  Tensor beyond;        // L, bool: more values above the level than may be lowered
 };
 
-// As in the core (subspace/search.cpp: next_sigma): the last value found, or the root mean square of what is unseen;
+// A scale for convergence: the last value found, or the root mean square of what is unseen;
 // directions that only the fresh columns of the last pass hold count as missing.
 Tensor next_sigma(const Plan& plan, const Ritz& ritz, const Verdict& verdict, std::int64_t smaller) {
   const Tensor captured = ritz.sigma.square().sum(1);
@@ -130,9 +130,9 @@ Tensor next_sigma(const Plan& plan, const Ritz& ritz, const Verdict& verdict, st
   return at::where(verdict.complete, 0.0, at::maximum(last, (unseen / left).sqrt_()));
 }
 
-// As in the core: vector i is off by sine_i rho_i^2, its sigma by sigma_i (sine_i rho_i)^2 / 2, rho_i = next / sigma_i.
+// Vector i is off by sine_i rho_i^2, its sigma by sigma_i (sine_i rho_i)^2 / 2, rho_i = next / sigma_i.
 Tensor error_of_removed(const Ritz& ritz, const Verdict& verdict) {
-  constexpr double kErrorSafety = 2.0;  // the core's: measured true / estimated error
+  constexpr double kErrorSafety = 2.0;  // measured true / estimated error
   const Tensor rho = verdict.next.unsqueeze(1) / at::where(ritz.sigma > 0, ritz.sigma, 1.0);
   const Tensor excess = at::where(verdict.lowered, ritz.sigma - verdict.tau, 0.0);
   const Tensor turned = ritz.sine * rho * rho * excess;
@@ -142,24 +142,17 @@ Tensor error_of_removed(const Ritz& ritz, const Verdict& verdict) {
   return at::where(removed > 0, kErrorSafety * (error / removed).sqrt(), 0.0);
 }
 
-// The largest value that is not above the level would be after another half pass, if it grew as it did in the last.
-Tensor may_rise(const Ritz& ritz, const Verdict& verdict) {
-  const Tensor above = ritz.sigma > verdict.level;
-  const Tensor place = above.sum(1, true).clamp_max_(ritz.sigma.size(1) - 1);
-  const Tensor sigma = at::where(above, 0.0, ritz.sigma).gather(1, place);
-  const Tensor before = ritz.before.gather(1, place);
-  const Tensor growth = (sigma / at::where(before > 0, before, 1.0)).clamp_min_(1);
-  return (sigma * growth > verdict.level).squeeze(1).logical_and_(verdict.complete.logical_not());
-}
-
-Verdict judge(const Plan& plan, const ScaledBatch& batch, const Ritz& ritz, const Tensor& tau) {
+Verdict judge(const Plan& plan, const ScaledBatch& batch, const Ritz& ritz, const Tensor& tau,
+              const ClipOptions& options) {
   const std::int64_t k = ritz.sigma.size(1);
   const std::int64_t smaller = batch.matrices.smaller_side();
   Verdict v;
   v.tau = (tau * batch.scale).unsqueeze(1);
-  v.level = v.tau * (1 + dead_band(storage_type(batch.matrices.storage())));
+  const double band = dead_band(storage_type(batch.matrices.storage()));
+  v.level = v.tau * (1 + std::max(band, options.margin / 4));  // as in the core (clip/subspace_clip.cpp)
   const Tensor place = at::arange(k, tau.options());
-  v.lowered = (ritz.sigma > v.level).logical_and_(place < static_cast<double>(plan.limit));
+  const Tensor above = ritz.sigma > v.level;
+  v.lowered = above.logical_and(place < static_cast<double>(plan.limit));
   v.count = v.lowered.sum(1).to(at::kDouble);
   v.after = at::where(v.lowered, v.tau, ritz.sigma);
   v.complete = ritz.independent >= static_cast<double>(smaller);
@@ -167,7 +160,7 @@ Verdict judge(const Plan& plan, const ScaledBatch& batch, const Ritz& ritz, cons
   v.norm_squared = at::where(batch.finite, (batch.norm * batch.scale).square(), 0.0);
   v.next = next_sigma(plan, ritz, v, smaller);
   v.error = error_of_removed(ritz, v);
-  v.unsettled = may_rise(ritz, v);
+  v.beyond = above.sum(1) > plan.limit;
   return v;
 }
 
@@ -188,10 +181,27 @@ void lower_to_tau(const ScaledBatch& batch, const Ritz& ritz, const Verdict& ver
   batch.matrices.subtract(P, Y, verdict.count > 0);
 }
 
-// Theorems 1 and 2 of docs/numerics.md with the core's allowance for rounding (clip/clip_subspace.cpp). One probe was
-// looked at, and by nobody who could have stopped earlier.
+// The core's coupled_eigenvalue (subspace/certificate.h) for L matrices: a, e_squared L x k; b L. Halved until what is
+// left of the interval is 1e-6 of the couplings.
+Tensor coupled_eigenvalue(const Tensor& a, const Tensor& e_squared, const Tensor& b) {
+  constexpr int kHalvings = 20;
+  Tensor low = at::maximum(a.amax(1), b);
+  Tensor high = low + e_squared.sum(1).sqrt_();
+  for (int i = 0; i < kHalvings; ++i) {
+    const Tensor x = (low + high) / 2;
+    const Tensor enough = (e_squared / (x.unsqueeze(1) - a)).sum(1) <= x - b;
+    high = at::where(enough, x, high);
+    low = at::where(enough, low, x);
+  }
+  return high;
+}
+
+// Theorems 1 and 2 of docs/numerics.md, as in the core (clip/subspace_clip.cpp: fill_bound), with the rounding of this
+// search, whose columns of W may be nearly dependent. One probe was looked at, by nobody who could have read on.
+// What is left has the values `after` inside the subspace, at most h outside, and couplings of at most
+// sigma_i h sine_i between them, tau^2 / sigma_i h sine_i for those that were lowered.
 void fill_certificate(const Plan& plan, const ScaledBatch& batch, const Ritz& ritz, const Verdict& verdict,
-                      BatchReport& report) {
+                      const ClipOptions& options, BatchReport& report) {
   const ScalarType storage = storage_type(batch.matrices.storage());
   const double rounding = dead_band(storage);
   const double stored = batch.matrices.storage() == batch.matrices.work() ? 0.0 : storage_epsilon(storage);
@@ -200,7 +210,6 @@ void fill_certificate(const Plan& plan, const ScaledBatch& batch, const Ritz& ri
   const Tensor norm_after = report.norm_after * batch.scale;
   const Tensor largest = verdict.after.amax(1);
   const Tensor amplified = rounding * sigma_max * ritz.weakest.rsqrt();
-  const Tensor seen = largest + amplified + stored * at::where(verdict.count > 0, norm_after, 0.0);
   const Tensor outside = (norm_after.square() - verdict.after.square().sum(1)).clamp_min_(0);
   const Tensor energy = at::where(verdict.complete, 0.0, outside) + rounding * norm_after.square() +
                         columns * (2 * largest + amplified) * amplified;
@@ -212,11 +221,22 @@ void fill_certificate(const Plan& plan, const ScaledBatch& batch, const Ritz& ri
     report.certain = energy <= probe;
     unseen = at::minimum(energy, probe);
   }
-  report.sigma_bound = (seen.square() + unseen).sqrt_() / batch.scale;
-  const Tensor level = verdict.level.squeeze(1);
+  const Tensor hidden = at::where(verdict.complete, 0.0, unseen);
+  const Tensor divisor = at::where(ritz.sigma > 0, ritz.sigma, 1.0);
+  const Tensor shrunk = at::where(verdict.lowered, verdict.after.square() / divisor, ritz.sigma);
+  const Tensor coupling = (shrunk * ritz.sine).square() * hidden.unsqueeze(1);
+  const Tensor known = coupled_eigenvalue(verdict.after.square(), coupling, hidden).sqrt_();
+  const Tensor written = at::where(verdict.count > 0, norm_after, 0.0);
+  report.sigma_bound = (known + amplified + rounding * norm_after + stored * written) / batch.scale;
+
+  // ok is a promise (report.h): nothing above tau (1 + margin), and the removed part is accurate to three times this.
+  const Tensor tau = verdict.tau.squeeze(1);
+  const Tensor removed = at::where(verdict.lowered, ritz.sigma - verdict.tau, 0.0).square_().sum(1).sqrt_();
+  const Tensor inexact = verdict.error * removed > options.tolerance * removed + options.margin * tau;
   const Tensor full = (verdict.count >= static_cast<double>(plan.limit)).logical_and_(verdict.complete.logical_not());
-  report.exhausted = full.logical_and_(unseen.sqrt() > level).logical_or_(largest > level);
-  if (plan.fresh > 0) report.exhausted.logical_or_(verdict.unsettled);
+  const Tensor left = known > tau * (1 + options.margin);
+  report.exhausted = full.logical_and(left).logical_or_(verdict.beyond);
+  report.unconverged = left.logical_or(inexact);
 }
 
 void remember(const Plan& plan, const ScaledBatch& batch, const Tensor& vectors, BatchSubspace& state) {
@@ -246,7 +266,7 @@ BatchReport clip_by_subspace(const MatrixBatch& matrices, const Tensor& tau, con
   const Plan plan = make_plan(matrices, options, cold);
   const ScaledBatch batch = measure(matrices);
   const Ritz ritz = search(plan, batch, state);
-  const Verdict verdict = judge(plan, batch, ritz, tau);
+  Verdict verdict = judge(plan, batch, ritz, tau, options);
   const Tensor vectors = leading_vectors(plan, ritz);
 
   BatchReport report;
@@ -262,11 +282,16 @@ BatchReport clip_by_subspace(const MatrixBatch& matrices, const Tensor& tau, con
   report.error_estimate = verdict.error;
   const Tensor predicted = (verdict.norm_squared - verdict.removed).clamp_min_(0).sqrt_() / batch.scale;
   report.norm_after = at::where(verdict.count > 0, predicted, batch.norm);
+  fill_certificate(plan, batch, ritz, verdict, options, report);
   if (!options.observe_only) {
+    if (finishes_dense(options)) {  // what did not settle is left to clip_dense as it came
+      const Tensor left = report.exhausted.logical_or(report.unconverged);
+      verdict.lowered = verdict.lowered.logical_and(left.logical_not().unsqueeze(1));
+      verdict.count = at::where(left, 0.0, verdict.count);
+    }
     lower_to_tau(batch, ritz, verdict, vectors);
-    report.norm_after = at::where(verdict.count > 0, matrices.norms(), batch.norm);
+    report.norm_after = at::where(verdict.count > 0, matrices.norms(), report.norm_after);
   }
-  fill_certificate(plan, batch, ritz, verdict, report);
   if (plan.kept > 0) remember(plan, batch, vectors, state);
   state.steps = state.steps + batch.finite;
   return report;

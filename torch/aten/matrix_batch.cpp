@@ -13,19 +13,22 @@ using at::Tensor;
 
 // Below this many entries a product costs less than starting it, and a copy less than both.
 constexpr std::int64_t kStackedEntries = std::int64_t{1} << 16;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Tensor norms_of(const std::vector<Tensor>& tensors, double order) {
   return at::stack(at::_foreach_norm(tensors, order, at::kDouble));
 }
 
 Tensor scaled_norms(const std::vector<Tensor>& tensors) {
-  const Tensor scale = power_of_two_above(norms_of(tensors, std::numeric_limits<double>::infinity()));
+  const Tensor largest = norms_of(tensors, kInfinity);
+  const Tensor scale = power_of_two_above(largest);
   const Tensor inverse = scale.reciprocal();
   std::vector<Tensor> norms;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     norms.push_back(at::linalg_vector_norm(tensors[i] * inverse.select(0, static_cast<std::int64_t>(i)), 2));
   }
-  return at::stack(norms) * scale;
+  return at::where(largest.isfinite(), at::stack(norms) * scale, kNaN);
 }
 
 }  // namespace
@@ -33,7 +36,9 @@ Tensor scaled_norms(const std::vector<Tensor>& tensors) {
 Tensor frobenius_norms(const std::vector<Tensor>& tensors) {
   const bool wide =
       std::any_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.scalar_type() == at::kDouble; });
-  return wide ? scaled_norms(tensors) : norms_of(tensors, 2);
+  if (wide) return scaled_norms(tensors);
+  const Tensor norms = norms_of(tensors, 2);
+  return at::where(norms.isfinite(), norms, kNaN);
 }
 
 MatrixBatch::MatrixBatch(const std::vector<Tensor>& matrices) : matrices_(matrices) {

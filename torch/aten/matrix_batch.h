@@ -25,7 +25,7 @@ class MatrixBatch {
 
   [[nodiscard]] at::Tensor times(const at::Tensor& V) const;             // G V: L x m x k, from L x n x k (work type)
   [[nodiscard]] at::Tensor transposed_times(const at::Tensor& W) const;  // G^T W: L x n x k, from L x m x k
-  [[nodiscard]] at::Tensor norms() const;  // Frobenius, L, float64; not finite exactly where an entry is not
+  [[nodiscard]] at::Tensor norms() const;  // Frobenius, L, float64; as frobenius_norms
 
   // G <- G - P Y^T where `changed` (L, bool). P: L x m x c, Y: L x n x c (work type), both zero elsewhere: bits stay.
   void subtract(const at::Tensor& P, const at::Tensor& Y, const at::Tensor& changed) const;
@@ -38,7 +38,7 @@ class MatrixBatch {
 };
 
 // Frobenius norms of tensors of any shapes, in float64: squares of float32 are summed without overflow, those of
-// float64 are scaled first.
+// float64 are scaled first. NaN exactly where an entry is not finite, infinity where the norm is out of range.
 [[nodiscard]] at::Tensor frobenius_norms(const std::vector<at::Tensor>& tensors);
 
 }  // namespace spectralclip::torch::aten

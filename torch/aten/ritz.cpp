@@ -25,13 +25,6 @@ Tensor sines(const Tensor& V, const Tensor& Y, const Tensor& inside) {
   return at::linalg_vector_norm(Y - at::bmm(V, inside), 2, {1}).clamp_max_(1);
 }
 
-// |G x| / |x| for x = V V^T y.
-Tensor values_inside(const Tensor& S, const Tensor& inside) {
-  const Tensor length_squared = inside.square().sum(1);
-  const Tensor energy = (inside * at::bmm(S, inside)).sum(1).clamp_min_(0);
-  return (energy / at::where(length_squared > 0, length_squared, 1.0)).sqrt_();
-}
-
 }  // namespace
 
 // Within 2^-100 and 2^100 the scaled columns stay normal numbers of float32; entries beyond that are served as well,
@@ -63,7 +56,6 @@ Ritz solve_ritz(const Products& products, const Tensor& fresh_factor, double dro
   const Tensor inverse_sigma = at::where(ritz.sigma > 0, ritz.sigma.reciprocal(), 0.0);
   ritz.Y = at::bmm(Bt, eigen.vectors) * inverse_sigma.unsqueeze(1);
   const Tensor inside = at::bmm(products.V.transpose(1, 2), ritz.Y);
-  ritz.before = values_inside(S, inside);
   ritz.sine = sines(products.V, ritz.Y, inside);
   ritz.independent = cholesky.independent.sum(1).to(at::kDouble);
   ritz.weakest = cholesky.weakest;

@@ -32,7 +32,6 @@ struct Products {
 struct Ritz {
   at::Tensor sigma;        // L x k, descending; zero beyond the independent ones
   at::Tensor Y;            // L x n x k: right vectors
-  at::Tensor before;       // L x k: sigma as the columns of V alone show it, half a pass earlier; at most sigma
   at::Tensor sine;         // L x k: of the angle between a right vector and the span of V
   at::Tensor independent;  // L, float64: how many columns of W are
   at::Tensor weakest;      // L (small_factors.h)

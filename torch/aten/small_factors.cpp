@@ -72,10 +72,9 @@ InverseCholesky inverse_cholesky(const Tensor& A, double drop) {
     rows.push_back(row.slice(1, k));
   }
   const Tensor inverse = at::stack(rows, 1);
-  const Tensor root = inverse.diagonal(0, 1, 2);  // 1 / sqrt(pivot)
-  const Tensor independent = root > 0;
-  const Tensor ratio = (root * root * A.diagonal(0, 1, 2)).reciprocal_();
-  return {inverse, independent, at::where(independent, ratio, 1.0).amin(1)};
+  const Tensor independent = inverse.diagonal(0, 1, 2) > 0;
+  const Tensor amplified = at::bmm(inverse.square(), A.diagonal(0, 1, 2).unsqueeze(2)).amax(1).squeeze(1);
+  return {inverse, independent, amplified.clamp_min(1).reciprocal_()};
 }
 
 Orthonormal orthonormalize(const Tensor& X, double drop) {

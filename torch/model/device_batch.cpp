@@ -117,7 +117,7 @@ void DeviceBatch::clip_spectral(const std::vector<at::Tensor>& G, const at::Tens
 
 // A step that is left counts for nobody, nor for the random columns: their address is what a checkpoint holds.
 void DeviceBatch::observe_and_count(const at::Tensor& allowed) {
-  at::Tensor seen = column(values_, ReportField::status).ne(static_cast<double>(ClipStatus::not_finite));
+  at::Tensor seen = column(values_, ReportField::norm_before).isfinite();  // otherwise it was left alone
   if (allowed.defined()) seen = seen.logical_and(allowed);
   const ReportField observed = treatment_ == Treatment::spectral ? ReportField::sigma_max : ReportField::norm_before;
   if (treatment_ != Treatment::skip) thresholds_.observe(column(values_, observed), seen);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "model/report_rows.h"
 #include "require.h"
 
 namespace spectralclip::torch {
@@ -94,28 +95,25 @@ void ClipperObject::add_parameters(std::vector<std::string> names, const std::ve
   clipper_.add_parameters(paired(names, parameters), list);
 }
 
-ClipperObject::Facts ClipperObject::facts() const {
-  Facts facts;
-  for (const LayerReport& layer : clipper_.report().layers) {
-    std::get<0>(facts).push_back(layer.name);
-    std::get<1>(facts).push_back(static_cast<std::int64_t>(layer.parameter));
-    std::get<2>(facts).push_back(layer.rows);
-    std::get<3>(facts).push_back(layer.cols);
-    std::get<4>(facts).emplace_back(to_string(layer.treatment));
-    std::get<5>(facts).push_back(layer.rule);
-  }
-  return facts;
-}
-
-at::Tensor ClipperObject::counts() const {
-  const StepReport report = clipper_.report();
-  at::Tensor counts = at::zeros({static_cast<std::int64_t>(report.layers.size()), 2}, at::kLong);
-  auto* data = counts.data_ptr<std::int64_t>();
+ClipperObject::Report ClipperObject::report() const {
+  const StepReport report = clipper_.report();  // fetches what lies on a device, once
+  const auto layers = static_cast<std::int64_t>(report.layers.size());
+  Report all;
+  auto& [names, treatments, rules, numbers, values] = all;
+  numbers = at::empty({layers, 5}, at::kLong);
+  auto* number = numbers.data_ptr<std::int64_t>();
   for (const LayerReport& layer : report.layers) {
-    *data++ = layer.steps;
-    *data++ = layer.steps_clipped;
+    names.push_back(layer.name);
+    treatments.emplace_back(to_string(layer.treatment));
+    rules.push_back(layer.rule);
+    *number++ = static_cast<std::int64_t>(layer.parameter);
+    *number++ = layer.rows;
+    *number++ = layer.cols;
+    *number++ = layer.steps;
+    *number++ = layer.steps_clipped;
   }
-  return counts;
+  values = report_rows(report.layers);
+  return all;
 }
 
 at::Tensor ClipperObject::serialize() const {

@@ -27,13 +27,11 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   void add_parameters(std::vector<std::string> names, const std::vector<at::Tensor>& parameters,
                       const std::vector<SettingTexts>& own);
 
-  // Per layer: name, number of its parameter, rows, cols, treatment, rule.
-  using Facts = std::tuple<std::vector<std::string>, std::vector<std::int64_t>, std::vector<std::int64_t>,
-                           std::vector<std::int64_t>, std::vector<std::string>, std::vector<std::string>>;
-  [[nodiscard]] Facts facts() const;
-  // layers x kReportFields of the latest step, on the device; and steps, steps_clipped per layer, on the host.
-  [[nodiscard]] at::Tensor values() const { return clipper_.report_values(); }
-  [[nodiscard]] at::Tensor counts() const;
+  // Per layer: name, treatment, rule; number of its parameter, rows, cols, steps, steps_clipped (layers x 5, int64);
+  // and its latest clip (layers x kReportFields, NaN without a gradient). On the host.
+  using Report =
+      std::tuple<std::vector<std::string>, std::vector<std::string>, std::vector<std::string>, at::Tensor, at::Tensor>;
+  [[nodiscard]] Report report() const;
 
   [[nodiscard]] std::int64_t steps() const noexcept { return clipper_.steps(); }
   [[nodiscard]] std::int64_t handle() const noexcept { return handle_; }

@@ -32,13 +32,15 @@ std::tuple<at::Tensor, at::Tensor> clip_copy(const at::Tensor& G, double tau, co
   return {clipped, report};
 }
 
-at::Tensor clip_grads(const std::vector<at::Tensor>& gradients, double max_sigma, const SettingTexts& settings,
+std::tuple<at::Tensor, at::Tensor> clip_grads(const std::vector<at::Tensor>& gradients, double max_sigma, const SettingTexts& settings,
                       std::string_view backend, bool error_if_nonfinite) {
   return translated([&] {
     ClipGradOptions options;
     options.clip = clip_options(settings, options.clip);
     options.backend = parse_backend(backend);
-    return clip_gradients(gradients, max_sigma, options, error_if_nonfinite);
+    at::Tensor statuses;
+    const at::Tensor norm = clip_gradients(gradients, max_sigma, options, error_if_nonfinite, &statuses);
+    return std::make_tuple(norm, statuses);
   });
 }
 
@@ -81,9 +83,7 @@ TORCH_LIBRARY(spectralclip, m) {
               const std::vector<ops::SettingTexts>& own) {
              ops::translated([&] { self->add_parameters(std::move(names), parameters, own); });
            })
-      .def("facts", [](const ops::Self& self) { return self->facts(); })
-      .def("values", [](const ops::Self& self) { return self->values(); })
-      .def("counts", [](const ops::Self& self) { return self->counts(); })
+      .def("report", [](const ops::Self& self) { return self->report(); })
       .def("steps", [](const ops::Self& self) { return self->steps(); })
       .def("handle", [](const ops::Self& self) { return self->handle(); })
       .def("serialize", [](const ops::Self& self) { return self->serialize(); })
@@ -94,7 +94,7 @@ TORCH_LIBRARY(spectralclip, m) {
   m.def("clip_singular_values_(Tensor(a!) G, float tau, str[] settings, str backend) -> Tensor");
   m.def(
       "clip_grads_(Tensor(a!)[] gradients, float max_sigma, str[] settings, str backend, bool error_if_nonfinite) -> "
-      "Tensor");
+      "(Tensor, Tensor)");
   m.def("clipper_step_(int handle, Tensor(a!)[] gradients, int[] numbers) -> Tensor");
   m.def("report_fields() -> str[]", &ops::field_names);
   m.def("simd_target() -> str", [] { return std::string(spectralclip::simd_target()); });

@@ -21,6 +21,8 @@ FIELDS: tuple[str, ...] = (
 )  # fmt: skip
 """What may be logged per layer."""
 
+_COUNTED = ("not_finite", "rank_exhausted", "not_converged", "out_of_range")
+
 
 def metrics(
     report: Report,
@@ -35,7 +37,7 @@ def metrics(
 
     - ``total_norm``: norm of the whole gradient before clipping; ``norm_after``: after it
     - ``layers_clipped``: share of the layers that were clipped at this step; ``layers_clipped_so_far``: over all steps
-    - ``layers_not_finite``, ``layers_rank_exhausted``: how many
+    - ``layers_not_finite``, ``layers_rank_exhausted``, ``layers_not_converged``, ``layers_out_of_range``: how many
     - ``max_sigma_over_tau``: how far the worst layer stood above its threshold (0 while there is none)
 
     ``fields`` (see :data:`FIELDS`) adds ``<layer>/<field>`` for the layers whose names match the globs ``layers``;
@@ -67,8 +69,7 @@ def metrics(
         "norm_after": _norm(clip.norm_after for _, clip in with_gradient),
         "layers_clipped": sum(clip.clipped > 0 for _, clip in watched) / max(len(watched), 1),
         "layers_clipped_so_far": sum(layer.steps_clipped for layer, _ in watched) / max(steps, 1),
-        "layers_not_finite": float(sum(clip.status == "not_finite" for _, clip in with_gradient)),
-        "layers_rank_exhausted": float(sum(clip.status == "rank_exhausted" for _, clip in with_gradient)),
+        **{f"layers_{name}": float(sum(clip.status == name for _, clip in with_gradient)) for name in _COUNTED},
         "max_sigma_over_tau": max((_ratio(clip) for _, clip in watched), default=0.0),
     }
     globs = [layers] if isinstance(layers, str) else list(layers)
