@@ -20,7 +20,7 @@ constexpr std::size_t kPendingLimit = 1 << 16;  // bytes before a line is writte
   throw StateFileError(detail::concat("cannot write ", path, ": ", std::generic_category().message(error)));
 }
 
-std::string text_of(const std::string& path) {
+std::string whole_text(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0) return {};
   return read_text(path);
 }
@@ -48,7 +48,7 @@ std::size_t kept_length(const std::string& text, std::int64_t keep_step, const s
 }
 
 JsonlFile::JsonlFile(std::string path, std::int64_t keep_step) : path_(std::move(path)), descriptor_(-1) {
-  const std::size_t length = kept_length(text_of(path_), keep_step, path_);
+  const std::size_t length = kept_length(whole_text(path_), keep_step, path_);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(path_, errno);
   if (::ftruncate(descriptor_, static_cast<off_t>(length)) != 0) {

@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "constants.h"
 #include "require.h"
 
 namespace spectralclip::lab {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double mean_of(const std::vector<double>& values) {
   double sum = 0;

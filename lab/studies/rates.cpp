@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "clipper/byte_stream.h"
+#include "constants.h"
 #include "require.h"
 #include "studies/rates_cell.h"
 
@@ -16,7 +16,6 @@ namespace {
 
 constexpr const char* kSection = "rates";
 constexpr std::int64_t kCellsPerPlace = 6;  // two theorems, three methods
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // `points` values of K, evenly in log K.
 std::vector<std::int64_t> make_grid(const RatesConfig& config, std::int64_t last) {

@@ -3,18 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <vector>
 
+#include "constants.h"
 #include "studies/rates_run.h"
 
 namespace spectralclip::lab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 constexpr std::int64_t kParts = 10;  // of a run
 

@@ -8,21 +8,19 @@
 // log(sigma_max / tau) / log(2.5) + 5 steps of 6 r^3 for the root; 768 x 3072 takes about 9 s on one core.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "clip/dead_band.h"
 #include "clip/dense.h"
 #include "clip/dense_report.h"
 #include "clip/gram_side.h"
+#include "constants.h"
 #include "factor/matrix_sign.h"
 
 namespace spectralclip {
 namespace {
 
 using Eigen::MatrixXd;
-
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 
 // The Gram matrix costs k eps (sigma_max / tau)^2 / 2 relative to tau as in gram_ratio_limit; measured k is
 // below 5 and no larger than gram's, but nothing proves it for the coupled iteration: a limit three to ten times lower.

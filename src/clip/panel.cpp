@@ -43,8 +43,8 @@ float to_odd(double x) {
   const auto nearest = static_cast<float>(x);
   const auto back = static_cast<double>(nearest);
   if (back == x || (std::bit_cast<std::uint32_t>(nearest) & 1U) != 0) return nearest;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  return std::nextafter(nearest, back < x ? kInfinity : -kInfinity);
+  constexpr float kFar = std::numeric_limits<float>::infinity();
+  return std::nextafter(nearest, back < x ? kFar : -kFar);
 }
 
 void store(double x, double& to) { to = saturated(x, std::numeric_limits<double>::max()); }

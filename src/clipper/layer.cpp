@@ -9,14 +9,13 @@
 
 #include "clip/clip_one.h"
 #include "clip/scale_to_norm.h"
+#include "constants.h"
 #include "random/name_hash.h"
 #include "require.h"
 #include "spectralclip/clip.h"
 
 namespace spectralclip {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Layer names are checkpoint keys. "a" as a batch and a parameter called "a[0]" would share one.
 void require_unique(std::unordered_set<std::string>& names, const std::string& name) {

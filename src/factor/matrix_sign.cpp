@@ -10,15 +10,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
+
+#include "constants.h"
 
 namespace spectralclip::factor {
 namespace {
 
 using Eigen::MatrixXd;
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 constexpr double kMaxScale = 1.6977;  // root of a (3 - a^2) / 2 = 0.1
 constexpr int kMaxSteps = 100;        // from l = 1e-38; never reached with the callers' bounds
 

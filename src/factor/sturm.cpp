@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
+
+#include "constants.h"
 
 namespace spectralclip::factor {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 constexpr Index kLanes = 8;
 using Lanes = Eigen::Array<double, kLanes, 1>;
 

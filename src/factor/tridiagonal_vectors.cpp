@@ -5,9 +5,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
+
+#include "constants.h"
 
 namespace spectralclip::factor {
 namespace {
@@ -16,7 +17,6 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 constexpr int kMaxSolves = 6;          // two are enough for separated values
 constexpr double kResidualFactor = 4;  // times sqrt(n) eps ||T||; separated values reach 0.3, some ties 5
 

@@ -8,13 +8,12 @@
 #include <limits>
 #include <span>
 
+#include "constants.h"
 #include "require.h"
 #include "threshold/quantile.h"
 
 namespace spectralclip {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // average / (1 - decay^observed). expm1 keeps the denominator accurate when decay is close to 1 and little was seen.
 double corrected_average(double decay, const ThresholdState& state) noexcept {

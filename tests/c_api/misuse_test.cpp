@@ -3,17 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <limits>
 #include <string>
 #include <thread>
 
 #include "c_api/one_matrix.h"
+#include "constants.h"
 
 namespace {
 
 using namespace sclip_testing;
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(CApi, RefusesMisuseOfAMatrix) {
   auto gradient = make_gradient(2);

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "clipper/toy_model.h"
+#include "constants.h"
 #include "spectralclip/clip.h"
 #include "spectralclip/error.h"
 
@@ -20,8 +21,6 @@ using testing::kPadding;
 using testing::make_mixed_model;
 using testing::mixed_options;
 using testing::ToyModel;
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 ThresholdOptions constant(double tau) {
   ThresholdOptions options;

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <random>
 
+#include "constants.h"
 #include "factor/dense_svd.h"
 #include "factor/gram_eigen.h"
 #include "factor/matrix_sign.h"
@@ -22,8 +22,6 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
-
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 
 double root(Index n) { return std::sqrt(static_cast<double>(n)); }
 

@@ -2,6 +2,7 @@
 // Eigenpairs, inverse Cholesky and congruence on caller's memory: against Eigen where absolute accuracy is all there is to
 // ask, and against inertia counts where (up to kJacobiSide) small eigenvalues of graded matrices must be right to their
 // own last digits.
+#include "constants.h"
 #include "factor/small_eigen.h"
 #include "support/factorizations.h"
 
@@ -9,7 +10,6 @@
 
 #include <Eigen/Core>
 #include <cmath>
-#include <limits>
 #include <random>
 
 namespace spectralclip {
@@ -19,7 +19,6 @@ using Eigen::Index;
 using Square = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Eigen::VectorXd;
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 constexpr double kSlack = 8;  // constant of the backward error k eps ||A||; measured at most 1 over this file
 
 Square random_square(Index k, unsigned seed) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "constants.h"
 #include "noise/draws.h"
 #include "rates_vectors.h"
 #include "spectralclip/error.h"
@@ -98,7 +99,6 @@ TEST(RatesTheory, TheoremTwoByHand) {
 TEST(RatesTheory, ExponentsAndSilence) {
   EXPECT_DOUBLE_EQ(theorem2_exponent(1.5), -0.4);
   EXPECT_DOUBLE_EQ(theorem2_exponent(2), -0.5);
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(theorem1_bound(kInput, {.eta = 0.01, .tau = kInfinity}, 100, 0), kInfinity);
   EXPECT_EQ(theorem2_bound(kInput, {.eta = 0.01, .tau = kInfinity}, 100), kInfinity);
   TheoryInput plain = kInput;

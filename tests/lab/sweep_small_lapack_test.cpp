@@ -34,18 +34,18 @@ void dsyevr_(const char* job_z, const char* range, const char* uplo, const int* 
 namespace spectralclip::lab {
 namespace {
 
-using Matrix = Eigen::MatrixXd;
+using Eigen::MatrixXd;
 constexpr double kTolerance = 1e-12;  // entries of size 1, at most 7 of them in a sum, condition below 1e3
 
-Matrix random_matrix(int rows, int cols, std::uint64_t id) {
-  Matrix m(rows, cols);
+MatrixXd random_matrix(int rows, int cols, std::uint64_t id) {
+  MatrixXd m(rows, cols);
   fill_uniform({.seed = 1, .matrix_id = id}, 0, m.data(), m.size());
   return m;
 }
 
-Matrix positive(int n) {
-  const Matrix a = random_matrix(n, n, 5);
-  return a * a.transpose() + Matrix::Identity(n, n);
+MatrixXd positive(int n) {
+  const MatrixXd a = random_matrix(n, n, 5);
+  return a * a.transpose() + MatrixXd::Identity(n, n);
 }
 
 // Storage with a leading dimension two larger than needed; order 101: row-major, 102: column-major.
@@ -53,21 +53,21 @@ struct Stored {
   std::vector<double> data;
   int leading;
 };
-Stored store(const Matrix& m, int order) {
-  const Matrix columns = order == 101 ? Matrix(m.transpose()) : m;
+Stored store(const MatrixXd& m, int order) {
+  const MatrixXd columns = order == 101 ? MatrixXd(m.transpose()) : m;
   Stored stored{std::vector<double>(static_cast<std::size_t>((columns.rows() + 2) * columns.cols()), -7.0),
                 static_cast<int>(columns.rows()) + 2};
-  Eigen::Map<Matrix, 0, Eigen::OuterStride<>>(stored.data.data(), columns.rows(), columns.cols(),
+  Eigen::Map<MatrixXd, 0, Eigen::OuterStride<>>(stored.data.data(), columns.rows(), columns.cols(),
                                               Eigen::OuterStride<>(stored.leading)) = columns;
   return stored;
 }
-Matrix load(const Stored& stored, Eigen::Index rows, Eigen::Index cols, int order) {
+MatrixXd load(const Stored& stored, Eigen::Index rows, Eigen::Index cols, int order) {
   if (order == 101) return load(stored, cols, rows, 102).transpose();
-  return Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>(stored.data.data(), rows, cols,
+  return Eigen::Map<const MatrixXd, 0, Eigen::OuterStride<>>(stored.data.data(), rows, cols,
                                                            Eigen::OuterStride<>(stored.leading));
 }
 
-void expect_equal(const Matrix& a, const Matrix& b) {
+void expect_equal(const MatrixXd& a, const MatrixXd& b) {
   ASSERT_EQ(a.rows(), b.rows());
   ASSERT_EQ(a.cols(), b.cols());
   EXPECT_LT((a - b).cwiseAbs().maxCoeff(), kTolerance * (1 + b.cwiseAbs().maxCoeff()));
@@ -90,21 +90,21 @@ TEST_F(SmallLapack, Vectors) {
 }
 
 TEST_F(SmallLapack, Products) {
-  const Matrix a = random_matrix(4, 3, 1);
-  const Matrix b = random_matrix(3, 5, 2);
-  const Matrix c = random_matrix(4, 5, 3);
+  const MatrixXd a = random_matrix(4, 3, 1);
+  const MatrixXd b = random_matrix(3, 5, 2);
+  const MatrixXd c = random_matrix(4, 5, 3);
   for (const int order : {101, 102}) {
     for (const int ta : {111, 112}) {
-      const Stored sa = store(ta == 111 ? a : Matrix(a.transpose()), order);
+      const Stored sa = store(ta == 111 ? a : MatrixXd(a.transpose()), order);
       for (const int tb : {111, 112}) {
-        const Stored sb = store(tb == 111 ? b : Matrix(b.transpose()), order);
+        const Stored sb = store(tb == 111 ? b : MatrixXd(b.transpose()), order);
         Stored sc = store(c, order);
         cblas_dgemm(order, ta, tb, 4, 5, 3, 2.0, sa.data.data(), sa.leading, sb.data.data(), sb.leading, 0.5,
                     sc.data.data(), sc.leading);
         expect_equal(load(sc, 4, 5, order), 2.0 * a * b + 0.5 * c);
       }
-      Matrix y = Matrix::Constant(4, 1, NAN);  // beta = 0: not read
-      const Matrix x = b.col(0);
+      MatrixXd y = MatrixXd::Constant(4, 1, NAN);  // beta = 0: not read
+      const MatrixXd x = b.col(0);
       cblas_dgemv(order, ta, ta == 111 ? 4 : 3, ta == 111 ? 3 : 4, 2.0, sa.data.data(), sa.leading, x.data(), 1, 0.0,
                   y.data(), 1);
       expect_equal(y, 2.0 * a * x);
@@ -113,43 +113,43 @@ TEST_F(SmallLapack, Products) {
 }
 
 TEST_F(SmallLapack, TriangularSolvesOfAllKinds) {
-  const Matrix b = random_matrix(4, 5, 7);
+  const MatrixXd b = random_matrix(4, 5, 7);
   for (int mask = 0; mask < 32; ++mask) {
     const auto pick = [mask](int bit, int one, int other) { return ((mask >> bit) & 1) != 0 ? one : other; };
     const int order = pick(0, 101, 102), side = pick(1, 141, 142), uplo = pick(2, 121, 122);
     const int trans = pick(3, 111, 112), diag = pick(4, 131, 132);
     const int n = side == 141 ? 4 : 5;
-    const Matrix full = random_matrix(n, n, 8) + 4.0 * Matrix::Identity(n, n);  // the other triangle is not to be read
-    Matrix t = uplo == 121 ? Matrix(full.triangularView<Eigen::Upper>()) : Matrix(full.triangularView<Eigen::Lower>());
+    const MatrixXd full = random_matrix(n, n, 8) + 4.0 * MatrixXd::Identity(n, n);  // the other triangle is not to be read
+    MatrixXd t = uplo == 121 ? MatrixXd(full.triangularView<Eigen::Upper>()) : MatrixXd(full.triangularView<Eigen::Lower>());
     if (diag == 132) t.diagonal().setOnes();
     if (trans == 112) t.transposeInPlace();
     const Stored sa = store(full, order);
     Stored sb = store(b, order);
     cblas_dtrsm(order, side, uplo, trans, diag, 4, 5, 3.0, sa.data.data(), sa.leading, sb.data.data(), sb.leading);
-    const Matrix x = load(sb, 4, 5, order);
-    expect_equal(side == 141 ? Matrix(t * x) : Matrix(x * t), 3.0 * b);
+    const MatrixXd x = load(sb, 4, 5, order);
+    expect_equal(side == 141 ? MatrixXd(t * x) : MatrixXd(x * t), 3.0 * b);
   }
 }
 
 TEST_F(SmallLapack, LuWithPivots) {
   for (const auto& [m, n] : std::vector<std::pair<int, int>>{{5, 5}, {6, 4}, {4, 6}}) {
-    const Matrix a = random_matrix(m, n, 9);
+    const MatrixXd a = random_matrix(m, n, 9);
     Stored s = store(a, 102);
     std::vector<int> pivots(6);
     int info = -9;
     dgetrf_(&m, &n, s.data.data(), &s.leading, pivots.data(), &info);
     EXPECT_EQ(info, 0);
-    const Matrix lu = load(s, m, n, 102);
+    const MatrixXd lu = load(s, m, n, 102);
     const int r = std::min(m, n);
-    const Matrix l = lu.leftCols(r).triangularView<Eigen::UnitLower>();
-    const Matrix u = lu.topRows(r).triangularView<Eigen::Upper>();
-    Matrix permuted = a;
+    const MatrixXd l = lu.leftCols(r).triangularView<Eigen::UnitLower>();
+    const MatrixXd u = lu.topRows(r).triangularView<Eigen::Upper>();
+    MatrixXd permuted = a;
     for (int i = 0; i < r; ++i) permuted.row(i).swap(permuted.row(pivots[static_cast<std::size_t>(i)] - 1));
     expect_equal(l * u, permuted);
     EXPECT_LE(lu.triangularView<Eigen::StrictlyLower>().toDenseMatrix().cwiseAbs().maxCoeff(), 1.0);
   }
   const int n = 2;
-  Matrix singular = Matrix::Zero(2, 2);
+  MatrixXd singular = MatrixXd::Zero(2, 2);
   std::vector<int> pivots(2);
   int info = 0;
   dgetrf_(&n, &n, singular.data(), &n, pivots.data(), &info);
@@ -159,19 +159,19 @@ TEST_F(SmallLapack, LuWithPivots) {
 TEST_F(SmallLapack, CholeskyFullAndBanded) {
   const int n = 6;
   const int width = 2;
-  const Matrix a = positive(n);
+  const MatrixXd a = positive(n);
   for (const char uplo : {'L', 'U'}) {
     Stored s = store(a, 102);
     int info = -9;
     dpotrf_(&uplo, &n, s.data.data(), &s.leading, &info);
     EXPECT_EQ(info, 0);
-    const Matrix factor = load(s, n, n, 102);
-    const Matrix l = uplo == 'L' ? Matrix(factor.triangularView<Eigen::Lower>())
-                                 : Matrix(factor.triangularView<Eigen::Upper>().toDenseMatrix().transpose());
+    const MatrixXd factor = load(s, n, n, 102);
+    const MatrixXd l = uplo == 'L' ? MatrixXd(factor.triangularView<Eigen::Lower>())
+                                 : MatrixXd(factor.triangularView<Eigen::Upper>().toDenseMatrix().transpose());
     expect_equal(l * l.transpose(), a);
 
-    Matrix band = a + 100.0 * Matrix::Identity(n, n);
-    Matrix stored = Matrix::Constant(width + 1, n, -7.0);
+    MatrixXd band = a + 100.0 * MatrixXd::Identity(n, n);
+    MatrixXd stored = MatrixXd::Constant(width + 1, n, -7.0);
     for (int i = 0; i < n; ++i) {
       for (int j = 0; j < n; ++j) {
         if (std::abs(i - j) > width) band(i, j) = 0.0;
@@ -182,13 +182,13 @@ TEST_F(SmallLapack, CholeskyFullAndBanded) {
     const int leading = width + 1;
     dpbtrf_(&uplo, &n, &width, stored.data(), &leading, &info);
     EXPECT_EQ(info, 0);
-    Matrix lower = Matrix::Zero(n, n);
+    MatrixXd lower = MatrixXd::Zero(n, n);
     for (int i = 0; i < n; ++i)
       for (int j = std::max(0, i - width); j <= i; ++j)
         lower(i, j) = uplo == 'L' ? stored(i - j, j) : stored(width + j - i, i);
     expect_equal(lower * lower.transpose(), band);
   }
-  Matrix indefinite = Matrix::Identity(3, 3);
+  MatrixXd indefinite = MatrixXd::Identity(3, 3);
   indefinite(1, 1) = -1.0;
   const int three = 3;
   int info = 0;
@@ -202,24 +202,24 @@ TEST_F(SmallLapack, SingularValuesAndEigenvalues) {
   const int lwork = 100;
   std::vector<double> work(100);
   int info = -9;
-  const Matrix a = 1e-3 * random_matrix(m, n, 11);
+  const MatrixXd a = 1e-3 * random_matrix(m, n, 11);
   Stored s = store(a, 102);
-  Matrix u(m, n);
-  Matrix vt(n, n);
+  MatrixXd u(m, n);
+  MatrixXd vt(n, n);
   Eigen::VectorXd sigma(n);
   dgesvd_("S", "A", &m, &n, s.data.data(), &s.leading, sigma.data(), u.data(), &m, vt.data(), &n, work.data(), &lwork,
           &info);
   EXPECT_EQ(info, 0);
   EXPECT_LT((u * sigma.asDiagonal() * vt - a).norm(), 1e-15);
-  expect_equal(u.transpose() * u, Matrix::Identity(n, n));
+  expect_equal(u.transpose() * u, MatrixXd::Identity(n, n));
   EXPECT_TRUE(std::is_sorted(sigma.data(), sigma.data() + n, std::greater<>()));
   dgesvd_("A", "A", &m, &n, s.data.data(), &s.leading, sigma.data(), u.data(), &m, vt.data(), &n, work.data(), &lwork,
           &info);
   EXPECT_EQ(info, -1);  // a basis of all six is not offered
 
-  const Matrix symmetric = positive(5);
+  const MatrixXd symmetric = positive(5);
   for (const char uplo : {'L', 'U'}) {
-    Matrix triangle = symmetric;
+    MatrixXd triangle = symmetric;
     if (uplo == 'L') triangle.triangularView<Eigen::StrictlyUpper>().setConstant(-7.0);
     if (uplo == 'U') triangle.triangularView<Eigen::StrictlyLower>().setConstant(-7.0);
     const int five = 5;
@@ -227,7 +227,7 @@ TEST_F(SmallLapack, SingularValuesAndEigenvalues) {
     const double zero = 0.0;
     int found = 0;
     Eigen::VectorXd w(5);
-    Matrix z(5, 5);
+    MatrixXd z(5, 5);
     std::vector<int> support(10);
     std::vector<int> iwork(100);
     dsyevr_("V", "A", &uplo, &five, triangle.data(), &five, &zero, &zero, &none, &none, &zero, &found, w.data(),

@@ -6,28 +6,14 @@
 
 #include <Eigen/SVD>
 #include <cmath>
-#include <limits>
 
+#include "constants.h"
+#include "lab/trace_matrices.h"
 #include "spectralclip/clip.h"
 #include "studies/trace_method.h"
 
 namespace spectralclip::lab {
 namespace {
-
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-constexpr double kEps = std::numeric_limits<double>::epsilon();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Matrix matrix_of(const TraceProblem& problem, std::int64_t i) {
-  return Eigen::Map<const Matrix>(problem.matrix(i).data(), problem.n, problem.n);
-}
-
-Matrix clipped_by_svd(const Matrix& G, double tau) {
-  const Eigen::JacobiSVD<Matrix> svd(G, Eigen::ComputeFullU | Eigen::ComputeFullV);
-  return svd.matrixU() * svd.singularValues().cwiseMin(tau).asDiagonal() * svd.matrixV().transpose();
-}
-
-double sigma_max_of(const Matrix& G) { return Eigen::JacobiSVD<Matrix>(G).singularValues()[0]; }
 
 TEST(TraceProblem, TermsAreWhatThePaperSays) {
   const TraceConfig config{.n = 5, .terms = 7};

@@ -8,10 +8,11 @@
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "constants.h"
+#include "lab/trace_matrices.h"
 #include "lab/memory_recorder.h"
 #include "spectralclip/error.h"
 #include "studies/trace_method.h"
@@ -19,9 +20,6 @@
 
 namespace spectralclip::lab {
 namespace {
-
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Config short_config(std::int64_t steps, std::uint64_t seed = 11) {
   Config config;
@@ -39,17 +37,6 @@ Config published_config(std::int64_t steps) {
   config.trace.ema_eps = 1e-8;
   return config;
 }
-
-Matrix matrix_of(const TraceProblem& problem, std::int64_t i) {
-  return Eigen::Map<const Matrix>(problem.matrix(i).data(), problem.n, problem.n);
-}
-
-Matrix clipped_by_svd(const Matrix& G, double tau) {
-  const Eigen::JacobiSVD<Matrix> svd(G, Eigen::ComputeFullU | Eigen::ComputeFullV);
-  return svd.matrixU() * svd.singularValues().cwiseMin(tau).asDiagonal() * svd.matrixV().transpose();
-}
-
-double sigma_max_of(const Matrix& G) { return Eigen::JacobiSVD<Matrix>(G).singularValues()[0]; }
 
 // One method, straight from the paper.
 class Simulation {

@@ -9,18 +9,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "constants.h"
 #include "random/uniform.h"
 
 namespace spectralclip {
 namespace {
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 constexpr int kLength = 16;
 constexpr int kTrials = 20000;
 using Direction = std::array<double, kLength>;

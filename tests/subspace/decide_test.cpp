@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decisions after a pass: each clause of the rule where it turns, and, for what must not be left above tau, against the
 // largest eigenvalue of the two-by-two matrix that a found direction and an unseen one can form at worst.
+#include "constants.h"
 #include "subspace/decide.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <vector>
 
 namespace spectralclip {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kHair = 1e-9;  // to either side of where a decision turns
 
 // tau = 1; values and sines are kept here, as judge() only points to them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triplets, angles and probe from k x k products, against the same quantities formed explicitly with Eigen. The products
 // stand in a larger array, as in a basis that has room to grow; what is outside them is NaN.
+#include "constants.h"
 #include "subspace/ritz.h"
 #include "support/factorizations.h"
 
@@ -21,8 +22,6 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kDrop = 1e-13;
 
 MatrixXd normal_matrix(Index rows, Index cols, unsigned seed) {

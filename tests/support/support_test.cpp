@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "constants.h"
 #include "support/compare.h"
 #include "support/gradient_sequence.h"
 #include "support/npy.h"
@@ -18,7 +19,6 @@ namespace {
 
 using Eigen::MatrixXd;
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 

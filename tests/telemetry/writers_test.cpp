@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "constants.h"
 #include "spectralclip/error.h"
 #include "spectralclip/telemetry.h"
 #include "telemetry/strict_json.h"
@@ -20,7 +21,6 @@ namespace {
 using testing::Json;
 using testing::JsonReader;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 LayerReport clipped_layer() {

@@ -5,13 +5,13 @@
 #include <limits>
 #include <string>
 
+#include "constants.h"
 #include "spectralclip/error.h"
 #include "spectralclip/threshold.h"
 
 namespace spectralclip {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 template <class Change>

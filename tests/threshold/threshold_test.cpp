@@ -8,15 +8,14 @@
 #include <limits>
 #include <vector>
 
+#include "constants.h"
 #include "spectralclip/error.h"
 #include "threshold/state_check.h"
 
 namespace spectralclip {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 
 ThresholdOptions of_kind(ThresholdKind kind) {
   ThresholdOptions options;

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <random>
 
 #include "aten/polar.h"
+#include "constants.h"
 #include "factor/matrix_sign.h"
 #include "support/compare.h"
 #include "support/factorizations.h"
@@ -21,8 +21,6 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using torch::aten::Quintic;
-
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 
 constexpr double kPlainSlope = 15.0 / 8;  // the flattest of the chain, near zero
 

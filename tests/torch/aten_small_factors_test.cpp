@@ -8,6 +8,7 @@
 #include <random>
 
 #include "aten/small_factors.h"
+#include "constants.h"
 #include "factor/small_eigen.h"
 #include "support/compare.h"
 #include "support/factorizations.h"
@@ -22,8 +23,6 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 
 MatrixXd symmetric_with(const VectorXd& values, std::mt19937_64& random) {
   const MatrixXd Q = random_basis(values.size(), values.size(), random);

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "aten/thresholds.h"
+#include "constants.h"
 #include "spectralclip/error.h"
 #include "torch/aten_engine.h"
 
@@ -16,8 +17,6 @@ namespace {
 
 using torch::aten::BatchThresholds;
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kLayers = 5;
 
 std::vector<ThresholdOptions> variants() {

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "conformance/tracked_accuracy.h"
+#include "constants.h"
 #include "support/factorizations.h"
 #include "support/oracle.h"
 #include "torch/aten_engine.h"
@@ -18,8 +19,6 @@ namespace spectralclip::testing {
 namespace {
 
 using Eigen::Index;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 MakeClip tracked_by_aten(const ClipOptions& options) {
   return [options](std::int64_t, std::int64_t) {

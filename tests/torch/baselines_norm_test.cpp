@@ -19,7 +19,7 @@ constexpr GradientClip kElementary[] = {GradientClip::none, GradientClip::global
                                         GradientClip::agc, GradientClip::coordinate};
 
 // Weights of size 1, gradients of sizes 0.1, 1 and 10, so that limits of size 1 bite on some of them only.
-NamedTensors model(at::ScalarType type) {
+NamedTensors norm_model(at::ScalarType type) {
   NamedTensors parameters = {{"w", leaf(normal({6, 5}, 1, type))},
                              {"conv", leaf(normal({4, 3, 2, 2}, 2, type))},
                              {"b", leaf(normal({7}, 3, type))},
@@ -56,7 +56,7 @@ using Formula = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, d
 void check(const GradientClipOptions& options, const Formula& formula) {
   for (const at::ScalarType type : kTypes) {
     SCOPED_TRACE(c10::toString(type));
-    const NamedTensors parameters = model(type);
+    const NamedTensors parameters = norm_model(type);
     const std::vector<at::Tensor> before = gradients(parameters);
     const double total = total_norm(before);
     const at::Tensor returned = make_gradient_clipper(parameters, options)->before_step();
@@ -88,7 +88,7 @@ TEST(GradientClip, GlobalNorm) {
 
 // Python divides by multiplying with a reciprocal, LibTorch's C++ divides: one rounding apart.
 TEST(GradientClip, GlobalNormIsTorchs) {
-  const NamedTensors ours = model(at::kFloat), theirs = model(at::kFloat);
+  const NamedTensors ours = norm_model(at::kFloat), theirs = norm_model(at::kFloat);
   std::vector<at::Tensor> list;
   for (const auto& [name, tensor] : theirs) list.push_back(tensor);
   GradientClipOptions options = options_of(GradientClip::global_norm);
@@ -145,12 +145,12 @@ TEST(GradientClip, AgcUnitWise) {
 
 TEST(GradientClip, AbsentAndTiedGradients) {
   for (const GradientClip kind : kElementary) {
-    NamedTensors parameters = model(at::kDouble);
+    NamedTensors parameters = norm_model(at::kDouble);
     parameters[0].second.mutable_grad() = at::Tensor();
     parameters.emplace_back("tied", parameters[1].second);
     GradientClipOptions options = options_of(kind);
     options.agc_factor = options.max_norm = options.max_value = 0.5;
-    NamedTensors once = model(at::kDouble);
+    NamedTensors once = norm_model(at::kDouble);
     once.erase(once.begin());
     const at::Tensor total = make_gradient_clipper(parameters, options)->before_step();
     EXPECT_EQ(total.item<double>(), make_gradient_clipper(once, options)->before_step().item<double>());
@@ -178,7 +178,7 @@ TEST(GradientClip, NoGradientsAtAll) {
 TEST(GradientClip, NonFiniteGradients) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double bad : {infinity, std::nan("")}) {
-    NamedTensors parameters = model(at::kDouble);
+    NamedTensors parameters = norm_model(at::kDouble);
     parameters[0].second.grad()[0][0] = bad;
     EXPECT_FALSE(std::isfinite(
         make_gradient_clipper(parameters, options_of(GradientClip::global_norm))->before_step().item<double>()));
@@ -188,7 +188,7 @@ TEST(GradientClip, NonFiniteGradients) {
   }
   // … and stays within its tensor, its unit or its entry for the others.
   for (const GradientClip kind : {GradientClip::layer_norm, GradientClip::agc, GradientClip::coordinate}) {
-    NamedTensors parameters = model(at::kDouble), finite = model(at::kDouble);
+    NamedTensors parameters = norm_model(at::kDouble), finite = norm_model(at::kDouble);
     parameters[0].second.grad()[0][0] = std::nan("");
     EXPECT_TRUE(std::isnan(make_gradient_clipper(parameters, options_of(kind))->before_step().item<double>()));
     (void)make_gradient_clipper(finite, options_of(kind))->before_step();
@@ -205,7 +205,7 @@ TEST(GradientClip, NeverWaits) {
         GradientClip::coordinate, GradientClip::soft, GradientClip::soft_update}) {
     GradientClipOptions options = options_of(kind);
     options.spectral.backend = Backend::aten;  // what other devices get
-    const NamedTensors parameters = model(at::kFloat);
+    const NamedTensors parameters = norm_model(at::kFloat);
     const auto clipper = make_gradient_clipper(parameters, options);
     EXPECT_EQ(testing::host_reads([&] { (void)clipper->before_step(); }), 0) << to_string(kind);
     EXPECT_EQ(testing::host_reads([&] { clipper->after_step(0.1); }), 0) << to_string(kind);

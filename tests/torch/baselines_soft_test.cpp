@@ -32,7 +32,7 @@ GradientClipOptions soft_options(GradientClip kind, double c, Backend backend = 
   return options;
 }
 
-NamedTensors model(at::ScalarType type) {
+NamedTensors soft_model(at::ScalarType type) {
   NamedTensors parameters = {{"w", leaf(normal({6, 9}, 1, type))},
                              {"conv", leaf(normal({4, 3, 2, 2}, 2, type).contiguous(at::MemoryFormat::ChannelsLast))},
                              {"b", leaf(normal({7}, 3, type))},
@@ -64,7 +64,7 @@ TEST(SoftGradient, EqualsItsFormula) {
     for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
       for (const double c : {0.1, 2.0}) {
         SCOPED_TRACE(std::string(c10::toString(type)) + " backend " + std::to_string(static_cast<int>(backend)));
-        const NamedTensors parameters = model(type);
+        const NamedTensors parameters = soft_model(type);
         NamedTensors before;
         for (const auto& [name, tensor] : parameters) before.emplace_back(name, tensor.grad().clone());
         GradientClipOptions options = soft_options(GradientClip::soft, c, backend);
@@ -120,7 +120,7 @@ TEST(SoftByProducts, HugeSpikesBecomeTheLimit) {
 TEST(SoftGradient, NonFiniteMatricesAreLeftAlone) {
   for (const Backend backend : {Backend::core, Backend::aten}) {
     for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
-      NamedTensors parameters = model(at::kFloat), finite = model(at::kFloat);
+      NamedTensors parameters = soft_model(at::kFloat), finite = soft_model(at::kFloat);
       GradientClipOptions options = soft_options(GradientClip::soft, 0.5, backend);
       options.spectral.rules = {experts_rule()};
       parameters[0].second.grad()[1][2] = bad;
@@ -142,7 +142,7 @@ TEST(SoftGradient, ThreadsDoNotMatter) {
   std::vector<NamedTensors> results;
   for (const int count : {1, 3}) {
     at::set_num_threads(count);
-    results.push_back(model(at::kFloat));
+    results.push_back(soft_model(at::kFloat));
     (void)make_gradient_clipper(results.back(), soft_options(GradientClip::soft, 0.5))->before_step();
   }
   at::set_num_threads(threads);
@@ -163,7 +163,7 @@ TEST(SoftUpdate, EqualsItsFormula) {
   const double c = 0.7, lr = 0.05;
   for (const Backend backend : {Backend::automatic, Backend::aten}) {
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-      const NamedTensors parameters = model(type);
+      const NamedTensors parameters = soft_model(type);
       GradientClipOptions options = soft_options(GradientClip::soft_update, c, backend);
       options.spectral.rules = {experts_rule()};
       const auto clipper = make_gradient_clipper(parameters, options);
@@ -188,7 +188,7 @@ TEST(SoftUpdate, EqualsItsFormula) {
 
 TEST(SoftUpdate, WhatStaysAsItWas) {
   for (const auto& [c, lr] : {std::pair{1e12, 0.05}, {0.1, 0.0}}) {  // c above everything; no rate
-    const NamedTensors parameters = model(at::kFloat), control = model(at::kFloat);
+    const NamedTensors parameters = soft_model(at::kFloat), control = soft_model(at::kFloat);
     const auto clipper = make_gradient_clipper(parameters, soft_options(GradientClip::soft_update, c));
     (void)clipper->before_step();
     move(parameters, 0.05);
@@ -202,7 +202,7 @@ TEST(SoftUpdate, WhatStaysAsItWas) {
 
 // A parameter without a gradient is not the clipper's business, even if somebody moved it; gradients are not touched.
 TEST(SoftUpdate, OnlyWhatHasAGradient) {
-  NamedTensors parameters = model(at::kFloat);
+  NamedTensors parameters = soft_model(at::kFloat);
   parameters[0].second.mutable_grad() = at::Tensor();
   const at::Tensor conv_gradient = parameters[1].second.grad().clone();
   const auto clipper = make_gradient_clipper(parameters, soft_options(GradientClip::soft_update, 0.1));
@@ -217,7 +217,7 @@ TEST(SoftUpdate, OnlyWhatHasAGradient) {
 
 TEST(SoftUpdate, NonFiniteUpdatesAreLeftAlone) {
   const double infinity = std::numeric_limits<double>::infinity();
-  NamedTensors parameters = model(at::kFloat);
+  NamedTensors parameters = soft_model(at::kFloat);
   const auto clipper = make_gradient_clipper(parameters, soft_options(GradientClip::soft_update, 0.1));
   (void)clipper->before_step();
   const at::NoGradGuard no_grad;
@@ -228,7 +228,7 @@ TEST(SoftUpdate, NonFiniteUpdatesAreLeftAlone) {
 }
 
 TEST(SoftUpdate, Misuse) {
-  const auto clipper = make_gradient_clipper(model(at::kFloat), soft_options(GradientClip::soft_update, 0.1));
+  const auto clipper = make_gradient_clipper(soft_model(at::kFloat), soft_options(GradientClip::soft_update, 0.1));
   EXPECT_NE(message_of<InvalidArgument>([&] { clipper->after_step(0.1); }).find("before_step"), std::string::npos);
   (void)clipper->before_step();
   EXPECT_NE(message_of<InvalidArgument>([&] { clipper->after_step(-1); }).find("lr = -1"), std::string::npos);

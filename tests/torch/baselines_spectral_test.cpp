@@ -11,7 +11,7 @@ using testing::leaf;
 using testing::normal;
 using testing::set_gradient;
 
-NamedTensors model() { return {{"w", leaf(normal({6, 9}, 1, at::kFloat))}, {"b", leaf(normal({7}, 2, at::kFloat))}}; }
+NamedTensors spectral_model() { return {{"w", leaf(normal({6, 9}, 1, at::kFloat))}, {"b", leaf(normal({7}, 2, at::kFloat))}}; }
 
 void set_gradients(NamedTensors& parameters, std::uint64_t step) {
   for (auto& [name, tensor] : parameters) {
@@ -27,7 +27,7 @@ GradientClipOptions spectral_options() {
 }
 
 TEST(SpectralKind, ForwardsToTheClipper) {
-  NamedTensors ours = model(), theirs = model();
+  NamedTensors ours = spectral_model(), theirs = spectral_model();
   const auto clipper = make_gradient_clipper(ours, spectral_options());
   SpectralClipper direct(theirs, spectral_options().spectral);
   for (std::uint64_t step = 0; step < 4; ++step) {
@@ -45,7 +45,7 @@ TEST(SpectralKind, ForwardsToTheClipper) {
 }
 
 TEST(SpectralKind, StateGoesOn) {
-  NamedTensors ours = model(), theirs = model();
+  NamedTensors ours = spectral_model(), theirs = spectral_model();
   const auto clipper = make_gradient_clipper(ours, spectral_options());
   for (std::uint64_t step = 0; step < 3; ++step) {
     set_gradients(ours, step);

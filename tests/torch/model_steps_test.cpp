@@ -5,17 +5,15 @@
 #include <torch/torch.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "constants.h"
 #include "spectralclip/torch.h"
 
 namespace spectralclip::torch {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 SpectralClipperOptions constant(double tau, Backend backend, Method method = Method::exact) {
   SpectralClipperOptions options;

@@ -15,17 +15,17 @@ using testing::normal;
 using testing::set_gradient;
 using ::torch::optim::OptimizerParamGroup;
 
-constexpr int kSteps = 5;
+constexpr int kAdamSteps = 5;
 
 MuonOptions adamw() { return muon_adamw_options(0.1).betas({0.8, 0.95}).adamw_eps(1e-3).weight_decay(0.3); }
 
 at::Tensor gradient(at::IntArrayRef shape, int step) { return normal(shape, 20 + static_cast<std::uint64_t>(step)); }
 
-// p after kSteps by the formula of Loshchilov and Hutter, entry by entry.
+// p after kAdamSteps by the formula of Loshchilov and Hutter, entry by entry.
 std::vector<double> adamw_by_hand(std::vector<double> p, at::IntArrayRef shape, const MuonOptions& o) {
   const auto [b1, b2] = o.betas();
   std::vector<double> m(p.size()), v(p.size());
-  for (int t = 1; t <= kSteps; ++t) {
+  for (int t = 1; t <= kAdamSteps; ++t) {
     const at::Tensor g = gradient(shape, t).flatten();
     for (std::size_t i = 0; i < p.size(); ++i) {
       const double gi = g[static_cast<std::int64_t>(i)].item<double>();
@@ -41,7 +41,7 @@ std::vector<double> adamw_by_hand(std::vector<double> p, at::IntArrayRef shape, 
 at::Tensor adamw_run(at::IntArrayRef shape, const MuonOptions& options) {
   at::Tensor parameter = leaf(normal(shape, 1));
   Muon muon({parameter}, options);
-  for (int t = 1; t <= kSteps; ++t) {
+  for (int t = 1; t <= kAdamSteps; ++t) {
     set_gradient(parameter, gradient(shape, t));
     muon.step();
   }
@@ -56,7 +56,7 @@ TEST(MuonAdamW, EqualsItsFormula) {
       const std::vector<double> expected =
           adamw_by_hand({start.data_ptr<double>(), start.data_ptr<double>() + start.numel()}, shape, options);
       // A step moves an entry by about lr and rounds some ten times; measured 0.22 of this.
-      const double tolerance = kSteps * epsilon(at::kDouble) * (1 + testing::norm_of(start));
+      const double tolerance = kAdamSteps * epsilon(at::kDouble) * (1 + testing::norm_of(start));
       EXPECT_TRUE(close(adamw_run(shape, options).flatten(), at::tensor(expected, at::kDouble), tolerance));
     }
   }
@@ -66,11 +66,11 @@ TEST(MuonAdamW, EqualsLibTorchs) {
   at::Tensor parameter = leaf(normal({7}, 1));
   ::torch::optim::AdamW theirs({parameter},
                                ::torch::optim::AdamWOptions(0.1).betas({0.8, 0.95}).eps(1e-3).weight_decay(0.3));
-  for (int t = 1; t <= kSteps; ++t) {
+  for (int t = 1; t <= kAdamSteps; ++t) {
     set_gradient(parameter, gradient({7}, t));
     theirs.step();
   }
-  const double tolerance = kSteps * epsilon(at::kDouble) * (1 + testing::norm_of(parameter));
+  const double tolerance = kAdamSteps * epsilon(at::kDouble) * (1 + testing::norm_of(parameter));
   EXPECT_TRUE(close(adamw_run({7}, adamw()), parameter.detach(), tolerance));
 }
 

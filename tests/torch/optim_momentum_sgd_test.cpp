@@ -15,14 +15,14 @@ using testing::message_of;
 using testing::normal;
 using testing::set_gradient;
 
-constexpr int kSteps = 5;
+constexpr int kSgdSteps = 5;
 
 at::Tensor gradient(int step) { return normal({4, 3}, 30 + static_cast<std::uint64_t>(step)); }
 
 double by_hand(double p, std::int64_t entry, const MomentumSgdOptions& o) {
   double B = 0;
   const double weight = o.form() == MomentumForm::ema ? 1 - o.momentum() : 1;
-  for (int t = 0; t < kSteps; ++t) {
+  for (int t = 0; t < kSgdSteps; ++t) {
     double g = gradient(t).flatten()[entry].item<double>();
     const double decay = o.weight_decay() * p;
     if (!o.decoupled()) g += decay;
@@ -34,7 +34,7 @@ double by_hand(double p, std::int64_t entry, const MomentumSgdOptions& o) {
 }
 
 at::Tensor run(::torch::optim::Optimizer& optimizer, at::Tensor parameter) {
-  for (int t = 0; t < kSteps; ++t) {
+  for (int t = 0; t < kSgdSteps; ++t) {
     set_gradient(parameter, gradient(t));
     optimizer.step();
   }
@@ -47,7 +47,7 @@ at::Tensor run(const MomentumSgdOptions& options) {
   return run(optimizer, parameter);
 }
 
-std::vector<MomentumSgdOptions> settings() {
+std::vector<MomentumSgdOptions> sgd_settings() {
   const MomentumSgdOptions ema(0.1), classic = MomentumSgdOptions(0.1).form(MomentumForm::classic);
   return {ema,
           classic,
@@ -64,17 +64,17 @@ std::vector<MomentumSgdOptions> settings() {
 }
 
 TEST(MomentumSgd, EqualsItsFormula) {
-  for (const MomentumSgdOptions& options : settings()) {
+  for (const MomentumSgdOptions& options : sgd_settings()) {
     const at::Tensor actual = run(options).flatten();
     at::Tensor expected = normal({4, 3}, 1).flatten();
     for (std::int64_t i = 0; i < expected.size(0); ++i) expected[i] = by_hand(expected[i].item<double>(), i, options);
     // A few roundings a step of numbers the size of p and lr B; measured 0.14 of this.
-    EXPECT_TRUE(close(actual, expected, kSteps * epsilon(at::kDouble) * (1 + testing::norm_of(expected))));
+    EXPECT_TRUE(close(actual, expected, kSgdSteps * epsilon(at::kDouble) * (1 + testing::norm_of(expected))));
   }
 }
 
 TEST(MomentumSgd, EveryOptionMatters) {
-  const auto all = settings();
+  const auto all = sgd_settings();
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       EXPECT_GT(testing::distance(run(all[i]), run(all[j])), 1e-3) << i << " and " << j;
@@ -99,7 +99,7 @@ TEST(MomentumSgd, ClassicIsLibTorchsSgd) {
 
 // The gradient is the caller's: weight decay and momentum work on copies.
 TEST(MomentumSgd, LeavesTheGradientAlone) {
-  for (const MomentumSgdOptions& options : settings()) {
+  for (const MomentumSgdOptions& options : sgd_settings()) {
     at::Tensor parameter = leaf(normal({4, 3}, 1));
     MomentumSgd optimizer({parameter}, options);
     for (int t = 0; t < 2; ++t) {

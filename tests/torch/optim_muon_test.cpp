@@ -16,7 +16,7 @@ using testing::leaf;
 using testing::normal;
 using testing::set_gradient;
 
-constexpr int kSteps = 4;
+constexpr int kMuonSteps = 4;
 
 // sigma -> the polynomial, ns_steps times.
 double through_polynomial(double x, const MuonOptions& options) {
@@ -47,16 +47,16 @@ struct Reference {
     p = p * (1 - options.lr() * options.weight_decay()) - options.lr() * scale() * O.reshape(p.sizes());
   }
 
-  // Rounding of kSteps steps. Newton-Schulz magnifies errors of its input (norm 1) at most a^5 = 485 times; measured
+  // Rounding of kMuonSteps steps. Newton-Schulz magnifies errors of its input (norm 1) at most a^5 = 485 times; measured
   // worst over the cases below: 0.12 of this.
   [[nodiscard]] double tolerance(at::ScalarType type) const {
     const double k = static_cast<double>(std::min(p.size(0), p.numel() / p.size(0)));
     const double magnified = std::pow(options.ns_coefficients()[0], static_cast<double>(options.ns_steps()));
-    return kSteps * epsilon(type) * (options.lr() * scale() * magnified * std::sqrt(k) + testing::norm_of(p));
+    return kMuonSteps * epsilon(type) * (options.lr() * scale() * magnified * std::sqrt(k) + testing::norm_of(p));
   }
 };
 
-// Runs both for kSteps on the same gradients, of size 1 as an entry.
+// Runs both for kMuonSteps on the same gradients, of size 1 as an entry.
 struct TwinRun {
   at::Tensor parameter;
   Reference reference;
@@ -64,7 +64,7 @@ struct TwinRun {
   TwinRun(const MuonOptions& options, at::IntArrayRef shape, at::ScalarType type)
       : parameter(leaf(normal(shape, 1, type))), reference{options, parameter.detach().to(at::kDouble)} {
     Muon muon({parameter}, options);
-    for (int t = 0; t < kSteps; ++t) {
+    for (int t = 0; t < kMuonSteps; ++t) {
       set_gradient(parameter, normal(shape, 10 + static_cast<std::uint64_t>(t), type));
       reference.step(parameter.grad().to(at::kDouble));
       muon.step();
@@ -73,7 +73,7 @@ struct TwinRun {
 };
 
 // eps = 100 is above every momentum's norm, so that the forms of momentum, alike but for a factor, differ.
-std::vector<std::pair<std::string, MuonOptions>> settings() {
+std::vector<std::pair<std::string, MuonOptions>> muon_settings() {
   const MuonOptions base = MuonOptions(0.1).eps(100);
   return {{"defaults", MuonOptions(0.1)},
           {"large eps", base},
@@ -94,7 +94,7 @@ TEST(Muon, EqualsItsFormula) {
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     for (const std::vector<std::int64_t>& shape :
          {std::vector<std::int64_t>{9, 5}, {5, 9}, {7, 7}, {1, 6}, {6, 1}, {8, 3, 2, 2}}) {
-      for (const auto& [name, options] : settings()) {
+      for (const auto& [name, options] : muon_settings()) {
         SCOPED_TRACE(name + ", axes " + std::to_string(shape.size()) + " first " + std::to_string(shape[0]));
         const TwinRun run(options, shape, type);
         EXPECT_TRUE(close(run.parameter, run.reference.p, run.reference.tolerance(type)));
@@ -105,7 +105,7 @@ TEST(Muon, EqualsItsFormula) {
 
 // The settings above are told apart by that tolerance: on a tall matrix all of them lead elsewhere.
 TEST(Muon, EveryOptionMatters) {
-  const auto all = settings();
+  const auto all = muon_settings();
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const TwinRun a(all[i].second, {9, 5}, at::kDouble), b(all[j].second, {9, 5}, at::kDouble);

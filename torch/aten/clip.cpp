@@ -3,21 +3,19 @@
 
 #include <ATen/Context.h>
 
-#include <limits>
 
 #include "aten/batch_report.h"
 #include "aten/clip_dense.h"
 #include "aten/clip_subspace.h"
 #include "aten/matrix_batch.h"
 #include "aten/storage.h"
+#include "constants.h"
 #include "require.h"
 
 namespace spectralclip::torch::aten {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Only what the host knows is checked: shapes, types, devices.
 void require_batch(const std::vector<Tensor>& matrices, const Tensor& tau, const BatchStream& stream) {

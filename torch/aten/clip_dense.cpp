@@ -26,13 +26,13 @@
 #include "aten/matrix_batch.h"
 #include "aten/polar.h"
 #include "aten/storage.h"
+#include "constants.h"
 
 namespace spectralclip::torch::aten {
 namespace {
 
 using at::Tensor;
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 // Matrices that are done together: 32 MiB of float64 in each of some ten temporaries.
 constexpr std::int64_t kChunkEntries = std::int64_t{1} << 22;
 

@@ -2,9 +2,9 @@
 #include "aten/matrix_batch.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "aten/storage.h"
+#include "constants.h"
 
 namespace spectralclip::torch::aten {
 namespace {
@@ -13,8 +13,6 @@ using at::Tensor;
 
 // Below this many entries a product costs less than starting it, and a copy less than both.
 constexpr std::int64_t kStackedEntries = std::int64_t{1} << 16;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Tensor norms_of(const std::vector<Tensor>& tensors, double order) {
   return at::stack(at::_foreach_norm(tensors, order, at::kDouble));

@@ -6,10 +6,10 @@
 // (Cubics, as the core uses, grow by 2.55 for two products, quintics by 3.86 for three; but only two of the three have
 // the long side, so on wide matrices quintics cost a quarter less.)
 #include "aten/polar.h"
+#include "constants.h"
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace spectralclip::torch::aten {
@@ -18,7 +18,6 @@ namespace {
 using at::Tensor;
 
 constexpr double kGentle = 0.1;
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 // From here plain steps, which turn an error e into 5/2 e^3: 1e-2, 2.5e-6, 4e-17.
 constexpr double kAlmostOne = 0.99;
 constexpr int kPlainSteps = 2;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "constants.h"
 #include "require.h"
 #include "threshold/state_check.h"
 
@@ -13,8 +14,6 @@ namespace spectralclip::torch::aten {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::int64_t filled_slots(const ThresholdOptions& options, std::int64_t observed) {
   return std::min(observed, options.window);

@@ -9,13 +9,12 @@
 
 #include "aten/matrix_batch.h"
 #include "aten/storage.h"
+#include "constants.h"
 #include "spectralclip/torch/report_fields.h"
 #include "subspace/search.h"
 
 namespace spectralclip::torch {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 at::Tensor column(const at::Tensor& values, ReportField field) {
   return values.select(1, static_cast<std::int64_t>(field));

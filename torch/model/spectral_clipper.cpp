@@ -4,11 +4,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <string>
 
 #include "clipper/internals.h"
+#include "constants.h"
 #include "model/device_engine.h"
 #include "model/parameters.h"
 #include "model/report_rows.h"
@@ -22,7 +22,6 @@
 namespace spectralclip::torch {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kSparseRule = "sparse gradient: skipped";
 
 ClipperOptions core_options(const SpectralClipperOptions& options) {

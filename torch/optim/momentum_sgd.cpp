@@ -16,9 +16,9 @@ using ::torch::serialize::OutputArchive;
 constexpr std::array<EnumName<MomentumForm>, 2> kForms = {
     {{MomentumForm::ema, "ema"}, {MomentumForm::classic, "classic"}}};
 
-constexpr std::array kFieldNames = {"lr", "momentum", "form", "nesterov", "weight_decay", "decoupled"};
+constexpr std::array kSgdFields = {"lr", "momentum", "form", "nesterov", "weight_decay", "decoupled"};
 template <class Options>  // MomentumSgdOptions, const or not
-auto fields(Options& o) {
+auto sgd_fields(Options& o) {
   return std::tie(o.lr(), o.momentum(), o.form(), o.nesterov(), o.weight_decay(), o.decoupled());
 }
 
@@ -57,11 +57,11 @@ const char* to_string(MomentumForm form) noexcept { return name_of(kForms, form)
 MomentumForm parse_momentum_form(std::string_view name) { return parse_name("momentum form", kForms, name); }
 
 MomentumSgdOptions::MomentumSgdOptions(double lr) : lr_(lr) {}
-void MomentumSgdOptions::serialize(InputArchive& archive) { read_fields(archive, kFieldNames, fields(*this)); }
-void MomentumSgdOptions::serialize(OutputArchive& archive) const { write_fields(archive, kFieldNames, fields(*this)); }
+void MomentumSgdOptions::serialize(InputArchive& archive) { read_fields(archive, kSgdFields, sgd_fields(*this)); }
+void MomentumSgdOptions::serialize(OutputArchive& archive) const { write_fields(archive, kSgdFields, sgd_fields(*this)); }
 double MomentumSgdOptions::get_lr() const { return lr(); }
 void MomentumSgdOptions::set_lr(const double lr) { this->lr(lr); }
-bool operator==(const MomentumSgdOptions& a, const MomentumSgdOptions& b) { return fields(a) == fields(b); }
+bool operator==(const MomentumSgdOptions& a, const MomentumSgdOptions& b) { return sgd_fields(a) == sgd_fields(b); }
 
 void validate(const MomentumSgdOptions& options) {
   require_not_negative("lr", options.lr());

@@ -21,11 +21,11 @@ constexpr std::array<EnumName<OrthogonalizeType>, 3> kTypes = {{{OrthogonalizeTy
 
 constexpr std::int64_t kMostSteps = 99;  // torch.optim.Muon's limit; five are enough
 
-constexpr std::array kFieldNames = {"lr",        "weight_decay", "momentum",        "form", "nesterov",
+constexpr std::array kMuonFields = {"lr",        "weight_decay", "momentum",        "form", "nesterov",
                                     "scale",     "ns_steps",     "ns_coefficients", "eps",  "ns_type",
                                     "use_adamw", "betas",        "adamw_eps"};
 template <class Options>  // MuonOptions, const or not
-auto fields(Options& o) {
+auto muon_fields(Options& o) {
   return std::tie(o.lr(), o.weight_decay(), o.momentum(), o.form(), o.nesterov(), o.scale(), o.ns_steps(),
                   o.ns_coefficients(), o.eps(), o.ns_type(), o.use_adamw(), o.betas(), o.adamw_eps());
 }
@@ -57,11 +57,11 @@ OrthogonalizeType parse_orthogonalize_type(std::string_view name) {
 }
 
 MuonOptions::MuonOptions(double lr) : lr_(lr) {}
-void MuonOptions::serialize(InputArchive& archive) { read_fields(archive, kFieldNames, fields(*this)); }
-void MuonOptions::serialize(OutputArchive& archive) const { write_fields(archive, kFieldNames, fields(*this)); }
+void MuonOptions::serialize(InputArchive& archive) { read_fields(archive, kMuonFields, muon_fields(*this)); }
+void MuonOptions::serialize(OutputArchive& archive) const { write_fields(archive, kMuonFields, muon_fields(*this)); }
 double MuonOptions::get_lr() const { return lr(); }
 void MuonOptions::set_lr(const double lr) { this->lr(lr); }
-bool operator==(const MuonOptions& a, const MuonOptions& b) { return fields(a) == fields(b); }
+bool operator==(const MuonOptions& a, const MuonOptions& b) { return muon_fields(a) == muon_fields(b); }
 
 MuonOptions muon_adamw_options(double lr) { return MuonOptions(lr).use_adamw(true).weight_decay(0.01); }
 
