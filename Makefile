@@ -130,9 +130,10 @@ bench: build  ## the benchmarks of the README's tables, core and torch; wants an
 lint: layers lint-python  ## clang-format, clang-tidy, folder order, ruff, mypy, shellcheck if present
 	@tools/bootstrap.sh build test lint
 	@clang-format-14 --dry-run -Werror $(SOURCES)
-	@mkdir -p build/dev && cmake --preset dev >build/dev/configure.log 2>&1 || { cat build/dev/configure.log; exit 1; }
+	@mkdir -p build/lint
+	@cmake --preset dev -B build/lint -DSPECTRALCLIP_UNITY=OFF >build/lint/configure.log 2>&1 || { cat build/lint/configure.log; exit 1; }
 	@find src -name '*.cpp' -print0 | sort -z | xargs -0 -P $(JOBS) -n 1 \
-	  clang-tidy-14 --quiet --extra-arg=-Wno-unknown-warning-option -p build/dev
+	  clang-tidy-14 --quiet --extra-arg=-Wno-unknown-warning-option -p build/lint
 	@if command -v shellcheck >/dev/null; then shellcheck tools/*.sh .ci/run; else echo "lint: no shellcheck here"; fi
 	@echo "lint: clean"
 

@@ -46,5 +46,8 @@ endfunction()
 function(spectralclip_compile_together target size)
   if(SPECTRALCLIP_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # takes the files for headers, where a nameless namespace would be a mistake
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
   endif()
 endfunction()

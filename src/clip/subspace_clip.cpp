@@ -151,7 +151,8 @@ class Clip final : public SubspaceClip {
     const bool read_on = options_.method != Method::sketched;  // Algorithm 2 reads as often as it was told
     const bool hidden = search_->judgement().wide_range && !rank_used_up();
     if (read_on && (loud || hidden) && passes_ < wanted_.max_passes) {
-      relowered_ = report_.tau + update_rounding();
+      const double stored = needs_conversion(G_.type) ? storage_epsilon(G_.type) * std::sqrt(norm_squared_) : 0.0;
+      relowered_ = report_.tau + update_rounding() + stored;
       ++round_;
       return begin_round();
     }
@@ -211,12 +212,13 @@ class Clip final : public SubspaceClip {
     const double left = coupled_eigenvalue(search_->found(), h * h, [&](std::int64_t i) {
       const double s = sigma[i];
       const double coupling = (i < above ? tau * tau / s : s) * h * search_->sine()[i];
-      return std::pair(i < above ? tau * tau : s * s, coupling * coupling);
+      const double grown = 1 + (s > 0 ? search_->noise()[i] / (s * s) : 0.0);
+      return std::pair((i < above ? tau * tau : s * s) * grown, coupling * coupling);
     });
     const double rounding = dead_band(G_.type);
     const double unit = search_->sigma()[0];
     const double stored = report_.clipped > 0 && needs_conversion(G_.type) ? storage_epsilon(G_.type) : 0.0;
-    report_.sigma_bound = std::sqrt(left + search_->noise()) + rounding * (unit + report_.norm_after) + stored * report_.norm_after;
+    report_.sigma_bound = std::sqrt(left) + rounding * (unit + report_.norm_after) + stored * report_.norm_after;
     report_.bound_kind = search_->complete() || proven >= certain ? BoundKind::certain : BoundKind::estimated;
     const double by_norm = report_.norm_after * (1 + rounding + stored);
     if (by_norm < report_.sigma_bound && (lowering_ == 0 || !options_.observe_only)) {

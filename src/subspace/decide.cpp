@@ -91,7 +91,9 @@ class Judge {
     j_.error_allowed = o_.tolerance + (removed > 0 ? o_.margin * o_.tau / 200 / std::sqrt(removed) : 0.0);
     j_.error = removed > 0 ? std::sqrt(error / removed) : 0.0;
     // An error E of G^T G moves the result by at most ||E||_F / (2 tau).
-    const double rounding = removed > 0 ? f_.noise / (2 * o_.tau) / std::sqrt(removed) : 0.0;
+    double noise = 0;
+    for (std::int64_t i = 0; i < j_.above; ++i) noise += f_.noise[i] * f_.noise[i];
+    const double rounding = removed > 0 ? std::sqrt(noise / removed) / (2 * o_.tau) : 0.0;
     j_.rounded = f_.can_improve && rounding > j_.error_allowed;
   }
   // Those above, and those not far below that have to be told apart from them.

@@ -39,9 +39,9 @@ struct Findings {
   std::int64_t count = 0;
   const double* sigma = nullptr;
   const double* sine = nullptr;
-  double floor = 0;             // values below it drown in the rounding of sigma[0] …
-  double noise = 0;             // … which moves the squares of all of them by so much
-  bool can_improve = false;     // … and would be less with the vectors found as columns
+  const double* noise = nullptr;  // what rounding may move the squares of sigma by …
+  double floor = 0;               // … so much that values up to here are not known …
+  bool can_improve = false;       // … and less with the vectors found as columns
   bool complete = false;        // the basis spans everything: nothing is unseen
   Unseen unseen;                // of what it does not span
   double sigma_correction = 0;  // relative amount by which sigma[0] is still seen short

@@ -37,7 +37,7 @@ double dot(const double* x, const double* y, std::int64_t k) {
 }  // namespace
 
 std::size_t Ritz::bytes(std::int64_t capacity) noexcept {
-  return kSquares * Arena::padded_bytes<double>(capacity * capacity + 2) + 2 * Arena::padded_bytes<double>(capacity);
+  return kSquares * Arena::padded_bytes<double>(capacity * capacity + 2) + 3 * Arena::padded_bytes<double>(capacity);
 }
 
 Ritz Ritz::grant(Arena& memory, std::int64_t capacity) noexcept {
@@ -49,6 +49,7 @@ Ritz Ritz::grant(Arena& memory, std::int64_t capacity) noexcept {
   r.N = memory.take<double>(square);
   r.P = memory.take<double>(square);
   r.sigma = memory.take<double>(capacity);
+  r.gain = memory.take<double>(capacity);
   r.sine = memory.take<double>(capacity);
   r.mix = memory.take<double>(square);
   r.inverse = memory.take<double>(square);
@@ -57,11 +58,11 @@ Ritz Ritz::grant(Arena& memory, std::int64_t capacity) noexcept {
 }
 
 // Rounding of an entry of S is eps |w_i| |w_1| and looks like a cosine of eps |w_1| / |w_i| between columns; below
-// sqrt(drop) / 64 it does no harm.
+// sqrt(drop) / 16 it does no harm.
 double leave_out_short_columns(double* S, std::int64_t k, double drop, double epsilon) {
   double longest = 0;
   for (std::int64_t i = 0; i < k; ++i) longest = std::max(longest, S[i * k + i]);
-  const double shortest = 64 * 64 * epsilon * epsilon / drop * longest;
+  const double shortest = 16 * 16 * epsilon * epsilon / drop * longest;
   double left_out = 0;
   for (std::int64_t i = 0; i < k; ++i) {
     if (S[i * k + i] > shortest) continue;
@@ -99,6 +100,9 @@ void solve_ritz(Ritz& r, double drop, double epsilon, std::int64_t tail_first) {
       const double weight = scale * vectors[i * k + l];
       for (std::int64_t j = 0; j <= l; ++j) r.mix[i * k + j] += weight * r.inverse[l * k + j];
     }
+    double grown = 0;  // u_i = sigma_i sum_j mix_ij w_j
+    for (std::int64_t j = 0; j < k; ++j) grown += r.mix[i * k + j] * r.mix[i * k + j] * r.S[j * r.capacity + j];
+    r.gain[i] = r.sigma[i] * std::sqrt(grown);
   }
 }
 
@@ -107,8 +111,9 @@ void solve_sines(Ritz& r) {
   double* packed = r.scratch;
   double* factor = r.scratch + k * k;
   double* inverse = r.scratch + 2 * k * k;
-  double* projected = r.scratch + 3 * k * k;  // V^T y_i, then L^-1 of it
-  double* product = projected + k;            // k >= 2: two vectors fit
+  double* projected = r.scratch + 3 * k * k;  // V^T y_i
+  double* product = projected + k;            // L^-1 of it, N = L L^T
+  double* direction = product + k;            // N^-1 V^T y_i: what of y_i lies in span V
   pack(r.N, r.capacity, k, packed);
   for (std::int64_t i = 0; i < k; ++i) {
     if (r.inverse[i * k + i] != 0) continue;
@@ -120,10 +125,20 @@ void solve_sines(Ritz& r) {
     multiply(r.P, r.capacity, k, mix, projected);
     multiply(inverse, k, k, projected, product);
     const double inside = dot(product, product, k);
+    if (i == 0) {
+      for (std::int64_t a = 0; a < k; ++a) {
+        direction[a] = 0;
+        for (std::int64_t b = a; b < k; ++b) direction[a] += inverse[b * k + a] * product[b];
+      }
+      multiply(r.S, r.capacity, k, direction, product);
+      const double before = inside > 0 ? dot(direction, product, k) / inside : 0.0;  // ||G v0||^2
+      r.turn.gain = std::clamp(1 - before / (r.sigma[0] * r.sigma[0]), 0.0, 1.0);
+    }
     multiply(r.T, r.capacity, k, mix, product);
     const double length = dot(mix, product, k);  // one, up to rounding
     r.sine[i] = std::sqrt(std::clamp(length - inside, kSineResolution, 1.0));
   }
+  r.turn.sine_squared = r.sine[0] * r.sine[0];
 }
 
 double probe_largest(const Ritz& r, std::int64_t kept, const double* X, std::int64_t fresh, double drop) {
@@ -178,17 +193,6 @@ double probe_largest(const Ritz& r, std::int64_t kept, const double* X, std::int
   }
   symmetric_eigen(raw, fresh, r.sine, nullptr, packed);  // sine is filled later
   return std::max(r.sine[0], 0.0);
-}
-
-Turn leading_turn(const Ritz& r) {
-  const std::int64_t k = r.k;
-  double* inside = r.scratch;  // V^T y_1
-  double* product = inside + k;
-  multiply(r.P, r.capacity, k, r.mix, inside);
-  const double length = dot(inside, inside, k);
-  multiply(r.S, r.capacity, k, inside, product);
-  const double before = length > 0 ? dot(inside, product, k) / length : 0.0;  // ||G v0||^2
-  return {std::clamp(1 - length, 0.0, 1.0), std::clamp(1 - before / (r.sigma[0] * r.sigma[0]), 0.0, 1.0)};
 }
 
 }  // namespace spectralclip

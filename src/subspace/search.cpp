@@ -24,7 +24,7 @@ constexpr std::int64_t kCalmSteps = 16;  // steps before a width that is no long
 // A column of W counts as a combination of earlier ones when less than this share of its square is new: rounding is
 // amplified by the inverse of it (findings()), and what such a column adds is left to the next pass.
 template <class T>
-constexpr double kDrop = sizeof(T) == 4 ? 1e-4 : 1e-8;
+constexpr double kDrop = sizeof(T) == 4 ? 1e-5 : 1e-8;
 // A vector whose part outside the basis is shorter than this is rounding.
 template <class T>
 constexpr double kGone = sizeof(T) == 4 ? 1e-5 : 1e-12;
@@ -83,13 +83,15 @@ template <class T>
 void SubspaceSearch<T>::book(std::int64_t capacity) {
   const std::int64_t block = capacity * ld_, square = capacity * capacity;
   memory_.reserve(Ritz::bytes(capacity) + 3 * Arena::padded_bytes<T>(block) +
-                  Arena::padded_bytes<double>(PassResult<T>::sums_of(capacity)) + Arena::padded_bytes<double>(square));
+                  Arena::padded_bytes<double>(PassResult<T>::sums_of(capacity)) + Arena::padded_bytes<double>(square) +
+                  Arena::padded_bytes<double>(capacity));
   ritz_ = Ritz::grant(memory_, capacity);
   Vt_ = memory_.take<T>(block);
   Zt_ = memory_.take<T>(block);
   spare_ = memory_.take<T>(block);
   sums_ = memory_.take<double>(PassResult<T>::sums_of(capacity));
   raw_ = memory_.take<double>(square);
+  noise_ = memory_.take<double>(capacity);
 }
 
 template <class T>
@@ -111,7 +113,7 @@ void SubspaceSearch<T>::recall() {
     std::copy_n(state_.V.data() + i * cols_, cols_, out);
     std::fill(out + cols_, out + ld_, T{0});
   }
-  (void)join(state_.kept);
+  next_ = state_.kept;  // orthonormal as finish() left them
 }
 
 // Of the `count` leading Ritz vectors those that the basis does not hold yet, `most` at the most.
@@ -131,26 +133,37 @@ template <class T>
 void SubspaceSearch<T>::fill_random(T* rows, std::int64_t count) const {
   RandomStream stream = stream_;
   stream.pass += static_cast<std::uint32_t>(passes_);
+  const T scale = 1 / std::sqrt(static_cast<T>(cols_));
   for (std::int64_t i = 0; i < count; ++i) {
     fill_uniform(stream, static_cast<std::uint32_t>(i), row(rows, i), cols_);
+    std::transform(row(rows, i), row(rows, i) + cols_, row(rows, i), [&](T x) { return x * scale; });
     std::fill(row(rows, i) + cols_, row(rows, i) + ld_, T{0});
   }
 }
 
-// A probe begins: random columns, for what all rows before them do not hold.
+// A probe begins: random columns, for what all rows before them do not hold. As they are drawn they are nearly orthonormal,
+// but in a space that the basis fills to a good part; what they share with it is then taken off.
 template <class T>
 void SubspaceSearch<T>::add_random(std::int64_t count) {
+  constexpr std::int64_t kSpacious = 16;  // dimensions a column
   const std::int64_t held = known_ + next_;
-  fill_random(row(Vt_, held), count);
-  const std::int64_t left = join(count);
-  probe_ = {.held = held, .block = held, .count = left, .random = count, .degree = 0, .size_squared = 0};
-  fill_random(spare_, count);
-  kernels::cross_gram_rows(spare_, count, row(Vt_, held), std::max<std::int64_t>(left, 1), cols_, ld_, raw_);
+  T* rows = row(Vt_, held);
+  fill_random(rows, count);
   double* gram = ritz_.scratch;
   double* values = gram + count * count;
-  kernels::gram_rows(spare_, count, cols_, ld_, gram);
+  kernels::gram_rows(rows, count, cols_, ld_, gram);
   symmetric_eigen(gram, count, values, nullptr, values + count);
-  probe_.size_squared = values[0];
+  probe_ = {.held = held, .block = held, .count = count, .random = count, .degree = 0, .size_squared = values[0]};
+  if (cols_ >= kSpacious * (held + count)) {
+    next_ += count;
+    std::fill_n(raw_, count * count, 0.0);
+    for (std::int64_t i = 0; i < count; ++i) raw_[i * count + i] = 1;
+    return;
+  }
+  T* drawn = row(Zt_, held);  // where the pass will put its result
+  std::copy_n(rows, count * ld_, drawn);
+  probe_.count = join(count);
+  kernels::cross_gram_rows(drawn, count, rows, std::max<std::int64_t>(probe_.count, 1), cols_, ld_, raw_);
 }
 
 // The probe goes on: one more power of H^T H on its random columns, H^T H X = Z_X - Z_p S_pp^-1 S_pX for the block X of
@@ -248,9 +261,12 @@ bool SubspaceSearch<T>::take() {
   }
   extend();
   solve_ritz(ritz_, kDrop<T>, kEpsilon<T>, probe_.random > 0 ? probe_.held : 0);
-  double captured = 0;
-  for (std::int64_t i = 0; i < ritz_.k; ++i) captured += ritz_.sigma[i] * ritz_.sigma[i];
-  const double rounding = 16 * kEpsilon<T> * (norm_squared_ + ritz_.sigma[0] * ritz_.sigma[0] / ritz_.weakest);
+  double captured = 0, rounding = 16 * kEpsilon<T> * norm_squared_;
+  for (std::int64_t i = 0; i < ritz_.k; ++i) {
+    noise_[i] = noise_of(ritz_.sigma[i], ritz_.gain[i]);
+    captured += ritz_.sigma[i] * ritz_.sigma[i];
+    rounding += noise_[i];
+  }
   energy_left_ = complete() ? 0.0 : std::sqrt(std::max(norm_squared_ - captured, 0.0) + rounding);
   if (probe_.random > 0) read_probe();
   // Columns left out as dependent are neither held nor probed: what they had that was new comes on top.
@@ -267,25 +283,28 @@ template <class T>
 void SubspaceSearch<T>::extend() {
   const std::int64_t p = next_, k = known_ + p, ld = ritz_.capacity;
   double* block = ritz_.scratch;
-  const auto products = [&](const T* A, std::int64_t ka, const T* B, std::int64_t kb, const auto& put) {
+  const auto products = [&](const T* A, std::int64_t ka, const T* B, std::int64_t kb, double* out) {
     kernels::cross_gram_rows(A, ka, B, kb, cols_, ld_, block);
-    for (std::int64_t i = 0; i < ka; ++i) {
-      for (std::int64_t j = 0; j < kb; ++j) put(i, j, block[i * kb + j]);
+    for (std::int64_t i = 0; i < ka; ++i) std::copy_n(block + i * kb, kb, out + i * ld);
+  };
+  const auto mirror = [&](double* M) {  // the new columns of the earlier rows, into the new rows
+    for (std::int64_t i = 0; i < known_; ++i) {
+      for (std::int64_t j = known_; j < k; ++j) M[j * ld + i] = M[i * ld + j];
     }
   };
-  const T* V_new = row(Vt_, known_);
-  const T* Z_new = row(Zt_, known_);
-  const auto both = [&](double* M) {
-    return [=, this](std::int64_t i, std::int64_t j, double x) { M[i * ld + known_ + j] = M[(known_ + j) * ld + i] = x; };
+  const auto symmetric = [&](T* A, double* M) {
+    if (known_ > 0) products(A, known_, row(A, known_), p, M + known_);
+    kernels::gram_rows(row(A, known_), p, cols_, ld_, block);
+    for (std::int64_t i = 0; i < p; ++i) std::copy_n(block + i * p, p, M + (known_ + i) * ld + known_);
+    mirror(M);
   };
-  products(Zt_, k, Z_new, p, both(ritz_.T));
-  products(Vt_, k, V_new, p, both(ritz_.N));
-  products(Vt_, k, Z_new, p, [&](auto i, auto j, double x) { ritz_.P[i * ld + known_ + j] = x; });
-  if (known_ > 0) products(V_new, p, Zt_, known_, [&](auto i, auto j, double x) { ritz_.P[(known_ + i) * ld + j] = x; });
-  for (std::int64_t j = 0; j < p; ++j) {
-    for (std::int64_t i = 0; i < known_; ++i) both(ritz_.S)(i, j, ritz_.P[i * ld + known_ + j]);
-    for (std::int64_t i = 0; i < p; ++i) ritz_.S[(known_ + i) * ld + known_ + j] = result().S()[i * p + j];
-  }
+  symmetric(Zt_, ritz_.T);
+  symmetric(Vt_, ritz_.N);
+  products(Vt_, k, row(Zt_, known_), p, ritz_.P + known_);
+  if (known_ > 0) products(row(Vt_, known_), p, Zt_, known_, ritz_.P + known_ * ld);
+  for (std::int64_t i = 0; i < known_; ++i) std::copy_n(ritz_.P + i * ld + known_, p, ritz_.S + i * ld + known_);
+  for (std::int64_t i = 0; i < p; ++i) std::copy_n(result().S() + i * p, p, ritz_.S + (known_ + i) * ld + known_);
+  mirror(ritz_.S);
   known_ = ritz_.k = k;
   next_ = 0;
 }
@@ -295,7 +314,8 @@ void SubspaceSearch<T>::extend() {
 // are nearly orthogonal to the leading right vector of H. (solve_sines comes later: the probe uses its memory.)
 template <class T>
 void SubspaceSearch<T>::read_probe() {
-  const double radius_squared = small_ball_radius_squared(probe_.random, kEstimateFailure);
+  const double radius_squared =  // of columns drawn about one long
+      small_ball_radius_squared(probe_.random, kEstimateFailure) / static_cast<double>(cols_);
   if (probe_.degree == 0 && !probe_.read) {
     probe_.read = true;
     Ritz without = ritz_;  // the row of zeros, if there is one, holds nothing
@@ -304,9 +324,10 @@ void SubspaceSearch<T>::read_probe() {
     const double largest = probe_.count > 0 ? probe_largest(without, probe_.held, raw_, probe_.random, kDrop<T>) : 0.0;
     const double fourth = std::sqrt(std::sqrt(largest + rounding * kEpsilon<T>));
     probed_ = std::min(probed_, fourth / std::sqrt(std::sqrt(radius_squared)));
-    unseen_.typical = fourth / std::sqrt(std::sqrt(static_cast<double>(probe_.random)));
+    const double typical_squared = static_cast<double>(probe_.random) / static_cast<double>(cols_);
+    unseen_.typical = fourth / std::sqrt(std::sqrt(typical_squared));
   }
-  const double rounding = 4 * kEpsilon<T> / ritz_.weakest * ritz_.sigma[0] * ritz_.sigma[0];
+  const double rounding = noise_of(ritz_.tail, 1 / std::sqrt(ritz_.weakest));
   const double shown = std::sqrt(ritz_.tail * ritz_.tail + ritz_.left_out + rounding);
   probed_ = std::min(probed_, krylov_bound(shown, probe_.degree, probe_.size_squared / radius_squared));
 }
@@ -325,7 +346,7 @@ double SubspaceSearch<T>::next_sigma() const noexcept {
 template <class T>
 double SubspaceSearch<T>::sigma_correction() const {
   if (sketched() || complete() || ritz_.sigma[0] <= 0) return 0;
-  const Turn turn = leading_turn(ritz_);
+  const Turn& turn = ritz_.turn;
   const double rho = std::min(unseen_.typical / ritz_.sigma[0], 1.0);
   constexpr double kLeastGap = 1.0 / 16;  // of 1 - rho^2: with nearly equal values the gain is rounding
   constexpr double kLeastCosine = 1e-3;   // squared
@@ -334,21 +355,31 @@ double SubspaceSearch<T>::sigma_correction() const {
   return 0.5 * lacking / (1 + lacking);
 }
 
-// Rounding of T is eps sigma_max^4; through L^-1 it reaches the squares of the values as eps sigma_max^2 / weakest pivot.
+// Columns of W and of Z are known to eps of their own lengths, |z| <= sigma_1 |w|. In a left vector u = sum c_j w_j that
+// grows by its gain, the root of sum c_j^2 |w_j|^2: u is as long as one but for eps gain^2 (a relative error of sigma^2),
+// and B^T x = G^T u is off by eps sigma_1 gain; B B^T is made in double from products of the size of sigma_1^2 (numerics.md,
+// section 4).
 template <class T>
-double SubspaceSearch<T>::noise() const noexcept {
-  return 4 * kEpsilon<T> * ritz_.sigma[0] * ritz_.sigma[0] / ritz_.weakest;
+double SubspaceSearch<T>::noise_of(double sigma, double gain) const noexcept {
+  const double shifted = 4 * kEpsilon<T> * ritz_.sigma[0] * gain;
+  const double stretched = 4 * kEpsilon<T> * sigma * sigma + 8 * kEpsilon<double> * ritz_.sigma[0] * ritz_.sigma[0];
+  return (2 * sigma + shifted) * shifted + stretched * gain * gain;
 }
 
 template <class T>
 Findings SubspaceSearch<T>::findings() const {
-  constexpr double kSafety = 4e3;  // a value at the floor is known to a quarter of 1e-3
+  constexpr double kKnown = 5e-4;   // relative noise of a square: the value is known to a quarter of 1e-3
   constexpr double kAligned = 0.1;  // pivots of columns that are nearly orthogonal after the product with G
+  double floor = 0;
+  for (std::int64_t i = 0; i < ritz_.independent; ++i) {
+    const double square = ritz_.sigma[i] * ritz_.sigma[i];
+    if (noise_[i] > kKnown * square) floor = std::max(floor, std::sqrt(square + noise_[i]));
+  }
   return {.count = ritz_.independent,
           .sigma = ritz_.sigma,
           .sine = ritz_.sine,
-          .floor = ritz_.sigma[0] * std::sqrt(kSafety * kEpsilon<T> / ritz_.weakest),
-          .noise = noise(),
+          .noise = noise_,
+          .floor = floor,
           .can_improve = ritz_.weakest < kAligned,
           .complete = complete(),
           .unseen = unseen_,

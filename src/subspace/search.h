@@ -49,7 +49,7 @@ class SubspaceSearch {
   [[nodiscard]] bool complete() const noexcept { return ritz_.independent >= smaller_side_; }
   [[nodiscard]] const Unseen& unseen() const noexcept { return unseen_; }
   [[nodiscard]] double energy_left() const noexcept { return energy_left_; }  // ||H||_F, certain
-  [[nodiscard]] double noise() const noexcept;  // what rounding moves the squares of sigma() by
+  [[nodiscard]] const double* noise() const noexcept { return noise_; }  // what rounding may move the squares of sigma() by
   [[nodiscard]] T* spare() const noexcept { return spare_; }  // found() numbers of room, after finish()
 
  private:
@@ -75,6 +75,7 @@ class SubspaceSearch {
   [[nodiscard]] std::int64_t orthonormalize(std::int64_t first, std::int64_t wanted);
   void extend();
   void read_probe();
+  [[nodiscard]] double noise_of(double sigma, double gain) const noexcept;
   [[nodiscard]] double next_sigma() const noexcept;
   [[nodiscard]] double sigma_correction() const;
   [[nodiscard]] Findings findings() const;
@@ -96,6 +97,7 @@ class SubspaceSearch {
   T* Zt_ = nullptr;          // capacity x ld
   T* spare_ = nullptr;       // capacity x ld
   double* sums_ = nullptr;   // of the pass under way
+  double* noise_ = nullptr;  // of each Ritz value
   double* raw_ = nullptr;    // the random columns of this pass in the basis they were made into
   std::int64_t known_ = 0;   // rows of Vt with their Zt; ritz_.k of them were analysed
   std::int64_t next_ = 0;    // rows behind them that the next pass multiplies

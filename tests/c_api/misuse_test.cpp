@@ -12,6 +12,7 @@
 namespace {
 
 using namespace sclip_testing;
+using spectralclip::kNaN;
 
 TEST(CApi, RefusesMisuseOfAMatrix) {
   auto gradient = make_gradient(2);

@@ -17,7 +17,7 @@ using testing::Oracle;
 using testing::StoredMatrix;
 
 constexpr ScalarType kTypes[] = {ScalarType::float32, ScalarType::float64, ScalarType::bfloat16, ScalarType::float16};
-constexpr std::pair<Eigen::Index, Eigen::Index> kShapes[] = {{1, 1}, {1, 9}, {9, 1}, {7, 5}, {40, 64}, {100, 37}};
+constexpr std::pair<Eigen::Index, Eigen::Index> kSoftShapes[] = {{1, 1}, {1, 9}, {9, 1}, {7, 5}, {40, 64}, {100, 37}};
 
 VectorXd decaying(Eigen::Index r) { return (VectorXd::LinSpaced(r, 0, 1).array() * -7).exp(); }
 
@@ -29,7 +29,7 @@ double rounding(const MatrixXd& G, ScalarType type) {
 
 TEST(Soften, EqualsItsDefinition) {
   for (const ScalarType type : kTypes) {
-    for (const auto& [rows, cols] : kShapes) {
+    for (const auto& [rows, cols] : kSoftShapes) {
       const MatrixXd G =
           StoredMatrix(type, testing::with_spectrum(rows, cols, decaying(std::min(rows, cols)))).values();
       for (const double c : {1e-6, 0.01, 1.0, 1e4}) {
@@ -60,7 +60,7 @@ TEST(Soften, LargeConstantChangesNothing) {
 TEST(Orthogonalize, EqualsThePolarFactor) {
   for (const Method method : {Method::exact, Method::newton_schulz}) {
     for (const ScalarType type : kTypes) {
-      for (const auto& [rows, cols] : kShapes) {
+      for (const auto& [rows, cols] : kSoftShapes) {
         SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(type) + " " + std::to_string(rows) + " x " +
                      std::to_string(cols));
         const Eigen::Index r = std::min(rows, cols);

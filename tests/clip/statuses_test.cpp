@@ -20,7 +20,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using testing::StoredMatrix;
 
-constexpr ScalarType kTypes[] = {ScalarType::float32, ScalarType::float64};
+constexpr ScalarType kStatusTypes[] = {ScalarType::float32, ScalarType::float64};
 constexpr double kTau = 1;
 constexpr Index kRows = 400, kCols = 200;  // gram costs several times a search here
 
@@ -58,7 +58,7 @@ TEST(Status, TheShapesOfTheseTestsAreSearched) {
 }
 
 TEST(Status, OkWhereDirectionsStandOut) {
-  for (const ScalarType type : kTypes) {
+  for (const ScalarType type : kStatusTypes) {
     for (const Exhausted exhausted : {Exhausted::go_exact, Exhausted::report, Exhausted::automatic}) {
       StoredMatrix G(type, testing::with_spectrum(kRows, kCols, standing_out(kCols)));
       const MatrixXd before = G.values();
@@ -75,7 +75,7 @@ TEST(Status, OkWhereDirectionsStandOut) {
 
 // A plateau that nearly reaches tau: two passes cannot tell what it hides.
 TEST(Status, NotConvergedWhereTheBudgetIsTooSmall) {
-  for (const ScalarType type : kTypes) {
+  for (const ScalarType type : kStatusTypes) {
     StoredMatrix G(type, testing::with_spectrum(kRows, kCols, plateau(kCols, 3, 1.05, 0.999)));
     const auto stored = G.bytes();
     ClipOptions options = tracked(Exhausted::report);
@@ -93,7 +93,7 @@ TEST(Status, NotConvergedWhereTheBudgetIsTooSmall) {
 
 // With the usual budget it may be sure; where it says so it is right.
 TEST(Status, OkOnAPlateauIsTrue) {
-  for (const ScalarType type : kTypes) {
+  for (const ScalarType type : kStatusTypes) {
     for (const double height : {0.9, 0.99, 0.999, 0.9995}) {
       for (const std::uint64_t seed : {1, 2, 3}) {
         SCOPED_TRACE(::testing::Message() << to_string(type) << ", height " << height << ", seed " << seed);
@@ -184,7 +184,7 @@ TEST(Status, NotFiniteIsNotOutOfRange) {
 
 // Squares leave the range of float32 (and of float64) long before the values do: such a matrix is clipped by gram.
 TEST(Status, SquaresOutOfRangeAreClippedAllTheSame) {
-  for (const ScalarType type : kTypes) {
+  for (const ScalarType type : kStatusTypes) {
     const bool wide = type == ScalarType::float64;
     for (const double size : {wide ? 1e200 : 1e25, wide ? 1e-200 : 1e-25}) {
       StoredMatrix G(type, size * testing::with_spectrum(kRows, kCols, standing_out(kCols)));
@@ -229,7 +229,7 @@ TEST(Status, OutOfRangeLeavesTheMatrixAlone) {
 }
 
 TEST(Status, ZeroIsOk) {
-  for (const ScalarType type : kTypes) {
+  for (const ScalarType type : kStatusTypes) {
     StoredMatrix G(type, MatrixXd::Zero(kRows, kCols));
     const ClipReport report = clip_singular_values(G.view(), kTau, tracked(Exhausted::report));
     EXPECT_EQ(report.status, ClipStatus::ok);
@@ -279,7 +279,7 @@ TEST(Status, RemovedEnergyIsThatOfTheNorms) {
 
 // The second clip of what was clipped surely finds nothing to do.
 TEST(Status, OkTwiceWritesOnce) {
-  for (const ScalarType type : kTypes) {
+  for (const ScalarType type : kStatusTypes) {
     StoredMatrix G(type, testing::with_spectrum(kRows, kCols, standing_out(kCols)));
     EXPECT_EQ(clip_singular_values(G.view(), kTau, tracked(Exhausted::report)).status, ClipStatus::ok);
     const auto once = G.bytes();

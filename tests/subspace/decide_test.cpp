@@ -20,11 +20,12 @@ constexpr double kHair = 1e-9;  // to either side of where a decision turns
 struct Case {
   std::vector<double> sigma;
   std::vector<double> sine;
+  std::vector<double> noise;
   Findings findings;
   SearchOptions options;
 
   Case(std::vector<double> sigma_, double all_sines, double unseen)
-      : sigma(std::move(sigma_)), sine(sigma.size(), all_sines) {
+      : sigma(std::move(sigma_)), sine(sigma.size(), all_sines), noise(sigma.size()) {
     findings.unseen = {unseen, unseen};
     options.tau = 1;
     options.level = 1;
@@ -35,6 +36,7 @@ struct Case {
     f.count = static_cast<std::int64_t>(sigma.size());
     f.sigma = sigma.data();
     f.sine = sine.data();
+    f.noise = noise.data();
     return judge(f, options);
   }
   [[nodiscard]] double goal() const { return options.tau * (1 + options.margin / 2); }
@@ -213,17 +215,20 @@ TEST(Judge, RoundedOnlyWhereItCanImprove) {
   c.options.tolerance = 1e-4;
   const double turning = 2 * 1e-4 * 2;  // noise / (2 tau) against tolerance times what is removed, 3 - 1
   c.findings.can_improve = true;
-  c.findings.noise = 0.99 * turning;
+  c.noise[0] = 0.99 * turning;
   EXPECT_TRUE(c.run().settled());
-  c.findings.noise = 1.01 * turning;
+  c.noise[0] = 1.01 * turning;
   EXPECT_TRUE(c.run().rounded);
   EXPECT_FALSE(c.run().settled());
   EXPECT_EQ(c.run().sharpen, 0);
+  c.noise = {0, 1};
+  EXPECT_TRUE(c.run().settled()) << "what is not lowered has no rounding to remove";
+  c.noise[0] = 1.01 * turning;
   c.findings.can_improve = false;
   EXPECT_TRUE(c.run().settled());
   Case quiet({0.9, 0.2}, 0, 0.1);
   quiet.findings.can_improve = true;
-  quiet.findings.noise = 1;
+  quiet.noise[0] = 1;
   EXPECT_FALSE(quiet.run().rounded) << "nothing is removed";
 }
 

@@ -12,7 +12,6 @@
 namespace spectralclip {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 template <class Change>
 std::string refusal(Change change) {
@@ -31,22 +30,22 @@ std::string refusal(Change change) {
 
 TEST(ThresholdOptionsRange, MessagesNameValueAndRange) {
   EXPECT_REFUSED(o.tau = -1, "tau = -1 must lie in [0, infinity]");
-  EXPECT_REFUSED(o.tau = kNan, "tau = nan must lie in [0, infinity]");
+  EXPECT_REFUSED(o.tau = kNaN, "tau = nan must lie in [0, infinity]");
   EXPECT_REFUSED(o.decay = 1, "decay = 1 must lie in (0, 1)");
   EXPECT_REFUSED(o.decay = 0, "decay = 0 must lie in (0, 1)");
-  EXPECT_REFUSED(o.decay = kNan, "decay = nan must lie in (0, 1)");
+  EXPECT_REFUSED(o.decay = kNaN, "decay = nan must lie in (0, 1)");
   EXPECT_REFUSED(o.quantile = 1.5, "quantile = 1.5 must lie in [0, 1]");
-  EXPECT_REFUSED(o.quantile = kNan, "quantile = nan must lie in [0, 1]");
+  EXPECT_REFUSED(o.quantile = kNaN, "quantile = nan must lie in [0, 1]");
   EXPECT_REFUSED(o.window = 0, "window = 0 must lie in [1, 1048576]");
   EXPECT_REFUSED(o.window = 1 << 21, "window = 2097152 must lie in [1, 1048576]");
   EXPECT_REFUSED(o.slack = 0, "slack = 0 must be finite and > 0");
   EXPECT_REFUSED(o.slack = kInfinity, "slack = inf must be finite and > 0");
-  EXPECT_REFUSED(o.slack = kNan, "slack = nan must be finite and > 0");
+  EXPECT_REFUSED(o.slack = kNaN, "slack = nan must be finite and > 0");
   EXPECT_REFUSED(o.floor = -2, "floor = -2 must be finite and >= 0");
   EXPECT_REFUSED(o.floor = kInfinity, "floor = inf must be finite and >= 0");
-  EXPECT_REFUSED(o.floor = kNan, "floor = nan must be finite and >= 0");
+  EXPECT_REFUSED(o.floor = kNaN, "floor = nan must be finite and >= 0");
   EXPECT_REFUSED((o.floor = 3, o.cap = 2), "cap = 2 must lie in [floor, infinity], floor = 3");
-  EXPECT_REFUSED(o.cap = kNan, "cap = nan must lie in [floor, infinity], floor = 0");
+  EXPECT_REFUSED(o.cap = kNaN, "cap = nan must lie in [floor, infinity], floor = 0");
   EXPECT_REFUSED(o.warmup_steps = -1, "warmup_steps = -1 must be >= 0");
   EXPECT_REFUSED(o.kind = static_cast<ThresholdKind>(3),
                  "threshold kind = 3 is none of constant (0), ema (1), quantile (2)");

@@ -15,7 +15,6 @@
 namespace spectralclip {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 ThresholdOptions of_kind(ThresholdKind kind) {
   ThresholdOptions options;
@@ -167,7 +166,7 @@ TEST(Observe, RefusesWhatIsNoMagnitudeAndKeepsTheState) {
     ThresholdState state = make_threshold_state(options);
     ASSERT_TRUE(observe(options, state, 2.0));
     const ThresholdState before = state;
-    for (const double bad : {kNan, kInfinity, -kInfinity, -1.0, -std::numeric_limits<double>::denorm_min()}) {
+    for (const double bad : {kNaN, kInfinity, -kInfinity, -1.0, -std::numeric_limits<double>::denorm_min()}) {
       EXPECT_FALSE(observe(options, state, bad)) << bad;
       EXPECT_EQ(state.observed, before.observed);
       EXPECT_EQ(state.average, before.average);
@@ -223,7 +222,7 @@ TEST(Fits, TellsADamagedStateFromASoundOne) {
   };
   EXPECT_TRUE(damaged([](ThresholdState& s) { s.observed = -1; }));
   EXPECT_TRUE(damaged([](ThresholdState& s) { s.observed = 1; }));  // a value in a slot that was never written
-  EXPECT_TRUE(damaged([](ThresholdState& s) { s.average = kNan; }));
+  EXPECT_TRUE(damaged([](ThresholdState& s) { s.average = kNaN; }));
   EXPECT_TRUE(damaged([](ThresholdState& s) { s.window[0] = kInfinity; }));
   EXPECT_TRUE(damaged([](ThresholdState& s) { s.sorted[0] = 2; }));
   EXPECT_TRUE(damaged([](ThresholdState& s) { std::swap(s.sorted[0], s.sorted[1]); }));
