@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "spectralclip/executor.h"
+#include "spectralclip/export.h"
 #include "spectralclip/matrix.h"
 #include "spectralclip/options.h"
 #include "spectralclip/report.h"
@@ -66,7 +67,7 @@ struct StepReport {
   std::span<const LayerReport> layers;  // valid until the next step
 };
 
-class Clipper {
+class SPECTRALCLIP_EXPORT Clipper {
  public:
   // Names must be unique after normalized_name(). Throws InvalidArgument on bad options or shapes.
   explicit Clipper(std::vector<Parameter> parameters, ClipperOptions options = {});

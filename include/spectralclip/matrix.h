@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "spectralclip/export.h"
+
 namespace spectralclip {
 
 // Storage-only 16-bit floats; arithmetic is done in float32 after conversion (kernels/convert.h).
@@ -20,7 +22,7 @@ enum class ScalarType : std::uint8_t { float32 = 0, float64 = 1, bfloat16 = 2, f
 [[nodiscard]] constexpr std::int64_t size_of(ScalarType type) noexcept {
   return type == ScalarType::float64 ? 8 : type == ScalarType::float32 ? 4 : 2;
 }
-[[nodiscard]] const char* to_string(ScalarType type) noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(ScalarType type) noexcept;
 
 template <class T>
 inline constexpr ScalarType kScalarTypeOf = std::is_same_v<T, double>     ? ScalarType::float64
@@ -68,6 +70,6 @@ struct AnyMatrix {
 };
 
 // Throws InvalidArgument unless the window is usable: non-null, at least 1 x 1, row_stride >= cols, no overflow.
-void validate(const AnyMatrix& G);
+SPECTRALCLIP_EXPORT void validate(const AnyMatrix& G);
 
 }  // namespace spectralclip
