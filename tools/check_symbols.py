@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 
-OWN = re.compile(r"^(spectralclip|spectralclip_eigen)::")
+OWN = re.compile(r"^(spectralclip|spectralclip_eigen|spectralclip_hwy)::")
 # Of the implementation: the C++ library's names, the compiler's own, and functions whose names begin with a return type.
 RUNTIME = re.compile(r"^(std|__gnu_cxx)::|^DW\.ref\.|^__clang_call_terminate$|^\.L")
 PREFIXES = re.compile(r"^(vtable for |typeinfo name for |typeinfo for |guard variable for |construction vtable for |VTT for )")
