@@ -24,6 +24,11 @@ enum class ScalarType : std::uint8_t { float32 = 0, float64 = 1, bfloat16 = 2, f
 }
 [[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(ScalarType type) noexcept;
 
+// Entries lie at multiples of their size.
+[[nodiscard]] inline bool is_aligned(const void* data, ScalarType type) noexcept {
+  return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(type)) == 0;
+}
+
 template <class T>
 inline constexpr ScalarType kScalarTypeOf = std::is_same_v<T, double>     ? ScalarType::float64
                                             : std::is_same_v<T, BFloat16> ? ScalarType::bfloat16
@@ -69,7 +74,7 @@ struct AnyMatrix {
   [[nodiscard]] std::int64_t entries() const noexcept { return rows * cols; }
 };
 
-// Throws InvalidArgument unless the window is usable: non-null, at least 1 x 1, row_stride >= cols, no overflow.
+// Throws InvalidArgument unless the window is usable: non-null, aligned to its entries, at least 1 x 1, row_stride >= cols, no overflow.
 SPECTRALCLIP_EXPORT void validate(const AnyMatrix& G);
 
 }  // namespace spectralclip

@@ -7,6 +7,7 @@
 
 #include "clip/dense.h"
 #include "clip/dense_report.h"
+#include "clip/entries.h"
 #include "clip/gram_side.h"
 #include "factor/gram_eigen.h"
 
@@ -48,7 +49,7 @@ ClipReport clip_gram(const AnyMatrix& G, double tau, bool write) {
       spectrum_report(problem, Method::gram, sigma, after, clipped, gram_error(problem, sigma[0], clipped));
   if (!write || report.clipped == 0) return report;
   if (!(tau_scaled > 0)) {
-    write_zeros(G);
+    fill_zero(G);
     return report;
   }
   const Eigen::MatrixXd Q = eigen.leading_vectors(clipped);

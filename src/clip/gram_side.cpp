@@ -13,6 +13,7 @@ void apply_thin(const AnyMatrix& G, const Magnitude& size, const MatrixXd& Q, co
   const MatrixXd QD = Q * weight.asDiagonal();
   Panel panel;
   Panel coordinates;
+  Undo undo(G);
   for_each_slab(G, [&](const Window& window) {
     read_panel(G, window, size.scale, panel);
     if (G.rows >= G.cols) {
@@ -24,6 +25,7 @@ void apply_thin(const AnyMatrix& G, const Magnitude& size, const MatrixXd& Q, co
     }
     write_panel(G, window, size.unscale, panel);
   });
+  undo.done();
 }
 
 }  // namespace
@@ -45,11 +47,13 @@ MatrixXd smaller_gram(const AnyMatrix& G, double scale) {
 
 void apply_factor(const AnyMatrix& G, const Magnitude& size, const MatrixXd& F) {
   Panel panel;
+  Undo undo(G);
   for_each_slab(G, [&](const Window& window) {
     read_panel(G, window, size.scale, panel);
     const Panel product = G.rows >= G.cols ? Panel(panel * F) : Panel(F * panel);
     write_panel(G, window, size.unscale, product);
   });
+  undo.done();
 }
 
 void remove_directions(const AnyMatrix& G, const Magnitude& size, const MatrixXd& Q, const VectorXd& weight) {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "spectralclip/matrix.h"
 
@@ -38,7 +40,6 @@ void write_panel(const AnyMatrix& G, const Window& window, double unscale, const
 // All of G: m x n.
 [[nodiscard]] Panel read_all(const AnyMatrix& G, double scale);
 void write_all(const AnyMatrix& G, double unscale, const Panel& whole);
-void write_zeros(const AnyMatrix& G);
 
 // Calls body(window) for slabs of the longer side of G, about kPanelWidth wide: row slabs when m >= n, else column
 // slabs.
@@ -52,5 +53,20 @@ void for_each_slab(const AnyMatrix& G, Body&& body) {
     body(tall ? Window{first, 0, width, G.cols} : Window{0, first, G.rows, width});
   }
 }
+
+// Takes back what was written slab by slab when something fails in between: a copy of G while more than one slab is
+// written, as much memory as G itself. Done, it keeps what is there.
+class Undo {
+ public:
+  explicit Undo(const AnyMatrix& G);
+  ~Undo();
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  void done() noexcept { stored_.clear(); }
+
+ private:
+  AnyMatrix G_;
+  std::vector<std::byte> stored_;  // rows packed; empty: nothing to take back
+};
 
 }  // namespace spectralclip

@@ -42,8 +42,9 @@ StepReport summary_of(std::span<const LayerReport> layers) {
     if (clip.status == ClipStatus::rank_exhausted) ++step.layers_rank_exhausted;
     if (clip.status == ClipStatus::not_converged) ++step.layers_not_converged;
     if (clip.status == ClipStatus::out_of_range) ++step.layers_out_of_range;
+    if (clip.status == ClipStatus::out_of_memory) ++step.layers_out_of_memory;
   }
-  step.norm_before = std::sqrt(before);
+  step.total_norm = std::sqrt(before);
   step.norm_after = std::sqrt(after);
   step.layers = layers;
   return step;
@@ -61,11 +62,19 @@ struct Clipper::Impl {
   WorkspacePool workspaces;
   std::unique_ptr<ThreadPool> own_pool;
   std::int64_t steps = 0;
+  std::vector<std::string> load_notes;  // of the latest deserialize()
 
   void add(const std::vector<Parameter>& parameters) {
+    const auto layers = static_cast<std::ptrdiff_t>(set.layers.size());
     append_layers(set, parameters, options, parameter_count);
+    try {
+      schedule = Schedule(entries_of(set.reports));
+    } catch (...) {
+      set.layers.erase(set.layers.begin() + layers, set.layers.end());
+      set.reports.erase(set.reports.begin() + layers, set.reports.end());
+      throw;
+    }
     parameter_count += parameters.size();
-    schedule = Schedule(entries_of(set.reports));
   }
 
   void check(std::span<const Gradient> gradients) const {
@@ -120,8 +129,8 @@ Clipper& Clipper::operator=(Clipper&&) noexcept = default;
 
 StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor) {
   impl_->check(gradients);
-  impl_->forget_latest_reports();
   impl_->workspaces.provide(executor.concurrency());
+  impl_->forget_latest_reports();
   const bool leave_all =
       impl_->options.on_nonfinite == OnNonFinite::leave_all && !impl_->all_finite(gradients, executor);
   if (!leave_all) impl_->clip_all(gradients, executor);
@@ -161,6 +170,7 @@ LayerSet& ClipperInternals::layers(Clipper& clipper) noexcept { return clipper.i
 StepReport ClipperInternals::summary(std::span<const LayerReport> layers) { return summary_of(layers); }
 
 std::span<const LayerReport> Clipper::layers() const noexcept { return impl_->set.reports; }
+std::span<const std::string> Clipper::load_notes() const noexcept { return impl_->load_notes; }
 std::int64_t Clipper::steps() const noexcept { return impl_->steps; }
 std::int64_t Clipper::state_bytes() const noexcept { return checkpoint_bytes(impl_->set); }
 std::int64_t Clipper::workspace_bytes() const noexcept { return impl_->workspaces.bytes(); }
@@ -177,6 +187,7 @@ void Clipper::deserialize(std::span<const std::uint8_t> bytes) {
     impl_->set.reports[i].steps_clipped = state.steps_clipped;
   }
   impl_->steps = checkpoint.steps;
+  impl_->load_notes = std::move(checkpoint.notes);
   impl_->forget_latest_reports();
 }
 

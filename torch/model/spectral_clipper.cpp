@@ -189,7 +189,7 @@ struct SpectralClipper::Impl {
         std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
     if (first == gradients.end()) return at::zeros({});
     const at::ScalarType type = promoted_type(gradients);
-    const double core_norm = core.layers_not_finite > 0 ? kNaN : core.norm_before;
+    const double core_norm = core.layers_not_finite > 0 ? kNaN : core.total_norm;
     const auto wide = at::TensorOptions().dtype(at::kDouble).device(first->device());
     if (squares.empty()) return at::scalar_tensor(core_norm, wide.dtype(type));
     at::Tensor sum = at::full({}, core_norm * core_norm, wide);
