@@ -17,9 +17,11 @@ void apply_thin(const AnyMatrix& G, const Magnitude& size, const MatrixXd& Q, co
   for_each_slab(G, [&](const Window& window) {
     read_panel(G, window, size.scale, panel);
     if (G.rows >= G.cols) {
+      resize_panel(coordinates, panel.rows(), QD.cols());
       coordinates.noalias() = panel * QD;
       panel.noalias() -= coordinates * Q.transpose();
     } else {
+      resize_panel(coordinates, QD.cols(), panel.cols());
       coordinates.noalias() = QD.transpose() * panel;
       panel.noalias() -= Q * coordinates;
     }

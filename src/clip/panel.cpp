@@ -101,8 +101,14 @@ Magnitude measure_magnitude(const AnyMatrix& G) {
   return size;
 }
 
+void resize_panel(Panel& panel, Eigen::Index rows, Eigen::Index cols) {
+  if (panel.rows() == rows && panel.cols() == cols) return;
+  panel.resize(0, 0);
+  panel.resize(rows, cols);
+}
+
 void read_panel(const AnyMatrix& G, const Window& window, double scale, Panel& panel) {
-  panel.resize(window.rows, window.cols);
+  resize_panel(panel, window.rows, window.cols);
   with_storage(G.type, [&]<class T>(T) { read_into(G.as<T>(), window, scale, panel); });
 }
 

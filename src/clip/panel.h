@@ -31,6 +31,10 @@ struct Window {
   std::int64_t cols = 0;
 };
 
+// Through nothing: Eigen frees the old block before it asks for the new one, and keeps the address of the old one when
+// there is no memory, to free it once more.
+void resize_panel(Panel& panel, Eigen::Index rows, Eigen::Index cols);
+
 // panel = scale * G[window]
 void read_panel(const AnyMatrix& G, const Window& window, double scale, Panel& panel);
 // G[window] = unscale * panel, rounded to nearest; beyond the largest finite number it saturates instead of becoming
