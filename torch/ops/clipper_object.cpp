@@ -96,7 +96,7 @@ void ClipperObject::add_parameters(std::vector<std::string> names, const std::ve
 }
 
 ClipperObject::Report ClipperObject::report() const {
-  const StepReport report = clipper_.report();  // fetches what lies on a device, once
+  const spectralclip::StepReport report = clipper_.report();  // fetches what lies on a device, once
   const auto layers = static_cast<std::int64_t>(report.layers.size());
   Report all;
   auto& [names, treatments, rules, numbers, values] = all;
@@ -114,6 +114,17 @@ ClipperObject::Report ClipperObject::report() const {
   }
   values = report_rows(report.layers);
   return all;
+}
+
+std::vector<std::string> ClipperObject::hints() const {
+  std::vector<std::string> hints;
+  for (const LayerReport& layer : clipper_.layers()) hints.push_back(layer.hint);
+  return hints;
+}
+
+std::vector<std::string> ClipperObject::load_notes() const {
+  const auto notes = clipper_.load_notes();
+  return {notes.begin(), notes.end()};
 }
 
 at::Tensor ClipperObject::serialize() const {

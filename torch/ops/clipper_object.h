@@ -32,6 +32,9 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   using Report =
       std::tuple<std::vector<std::string>, std::vector<std::string>, std::vector<std::string>, at::Tensor, at::Tensor>;
   [[nodiscard]] Report report() const;
+  // Of each layer, "" mostly: what may not be meant (LayerReport::hint). What the latest load could not take over.
+  [[nodiscard]] std::vector<std::string> hints() const;
+  [[nodiscard]] std::vector<std::string> load_notes() const;
 
   [[nodiscard]] std::int64_t steps() const noexcept { return clipper_.steps(); }
   [[nodiscard]] std::int64_t handle() const noexcept { return handle_; }

@@ -84,6 +84,8 @@ TORCH_LIBRARY(spectralclip, m) {
              ops::translated([&] { self->add_parameters(std::move(names), parameters, own); });
            })
       .def("report", [](const ops::Self& self) { return self->report(); })
+      .def("hints", [](const ops::Self& self) { return self->hints(); })
+      .def("load_notes", [](const ops::Self& self) { return self->load_notes(); })
       .def("steps", [](const ops::Self& self) { return self->steps(); })
       .def("handle", [](const ops::Self& self) { return self->handle(); })
       .def("serialize", [](const ops::Self& self) { return self->serialize(); })
