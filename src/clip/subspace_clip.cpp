@@ -147,7 +147,7 @@ class Clip final : public SubspaceClip {
   // more, and what rounding left above tau is lowered too.
   void after_update() {
     clock_.lap(Stage::update);
-    const bool loud = update_rounding() > report_.tau * std::max(options_.margin, dead_band(G_.type)) / 8;
+    const bool loud = update_rounding() > room_for_rounding() / 8;
     const bool read_on = options_.method != Method::sketched;  // Algorithm 2 reads as often as it was told
     const bool hidden = search_->judgement().wide_range && !rank_used_up();
     if (read_on && (loud || hidden) && passes_ < wanted_.max_passes) {
@@ -160,6 +160,9 @@ class Clip final : public SubspaceClip {
   }
 
   [[nodiscard]] double update_rounding() const { return 8 * work_epsilon(G_.type) * search_->sigma()[0]; }
+  [[nodiscard]] double room_for_rounding() const {
+    return report_.tau * std::max(options_.margin, dead_band(G_.type));
+  }
 
   [[nodiscard]] double removed_inside() const {
     double removed = 0;
@@ -239,7 +242,8 @@ class Clip final : public SubspaceClip {
     }
     // Values near tau drown in the rounding of the largest, unless there are none because all were lowered.
     const bool all_lowered = lowering_ == std::min(rows_, G_.cols) && update_rounding() <= options_.margin * report_.tau;
-    const bool unsure = search_->outcome() == SearchOutcome::not_converged || (j.wide_range && !all_lowered);
+    const bool loud = lowering_ > 0 && update_rounding() > room_for_rounding() / 2;  // and nobody looked again
+    const bool unsure = loud || search_->outcome() == SearchOutcome::not_converged || (j.wide_range && !all_lowered);
     if (search_->outcome() == SearchOutcome::exhausted || (unsure && rank_used_up())) return ClipStatus::rank_exhausted;
     return unsure ? ClipStatus::not_converged : ClipStatus::ok;
   }

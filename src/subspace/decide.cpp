@@ -32,7 +32,7 @@ class Judge {
     j_.hidden = !j_.rank_full && f_.unseen.bound > (j_.wide_range ? level_ : goal_);
     if (!j_.rank_full && !j_.wide_range) look_below();
     if (j_.error > j_.error_allowed) want(sharpen_for_error());
-    if (!j_.rank_full && !j_.wide_range) look_at_leftovers();
+    if (!j_.wide_range && f_.unseen.bound <= goal_) look_at_leftovers();
     if (j_.above == 0) look_at_sigma_max();
     return j_;
   }
