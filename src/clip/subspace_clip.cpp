@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "clip/cost.h"
 #include "clip/dead_band.h"
 #include "clip/stage_clock.h"
 #include "kernels/fused_pass.h"
@@ -18,6 +19,7 @@ namespace spectralclip {
 namespace {
 
 constexpr std::int64_t kSketchedRank = 10;  // the paper's r
+constexpr int kUnlimitedPasses = 1000;      // their cost is what ends them
 constexpr double kColdSigma = 1e-3;         // accuracy of sigma_max that a cold start works for
 constexpr double kWarmSigma = 1e-2;         // … and that a tracked step is content with before it reads once more
 
@@ -34,6 +36,12 @@ SearchOptions search_options(const ClipOptions& options, double tau, const AnyMa
   s.sigma_tolerance = warm ? kWarmSigma : kColdSigma;
   s.max_passes = options.max_passes;
   s.max_columns = options.max_columns;
+  s.max_kept = std::max(kLeastKept, options.max_columns / 2);
+  if (finishes_dense(options)) {  // whatever it costs, by the cheaper way
+    s.max_cost = gram_cost(rows, G.cols);
+    s.max_passes = kUnlimitedPasses;
+    s.max_columns = std::max(options.max_columns, widest_worth_gram(rows, G.cols));
+  }
   if (options.method == Method::sketched) {
     s.rank = options.rank.value_or(std::min(kSketchedRank, smaller));
     s.oversampling = options.oversampling;
@@ -95,6 +103,7 @@ class Clip final : public SubspaceClip {
   void begin_round() {
     SearchOptions options = wanted_;
     options.max_passes = std::max(1, wanted_.max_passes - passes_);
+    options.max_cost -= cost_;
     stream_.pass = static_cast<std::uint32_t>(passes_);
     search_.emplace(rows_, G_.cols, options, stream_, state_, workspace_.basis);
     work_ = Work::pass;
@@ -103,6 +112,7 @@ class Clip final : public SubspaceClip {
   void after_search() {
     const SearchOutcome outcome = search_->outcome();
     passes_ += search_->passes();
+    cost_ += search_->cost();
     report_.passes = passes_;
     if (outcome == SearchOutcome::out_of_range) return end_out_of_range();
     search_->finish();
@@ -260,6 +270,7 @@ class Clip final : public SubspaceClip {
   std::optional<SubspaceSearch<T>> search_;
   Work work_ = Work::none;
   int passes_ = 0;
+  double cost_ = 0;
   int round_ = 0;
   std::int64_t lowering_ = 0;  // leading triplets that this round lowers
   double relowered_ = 0;
