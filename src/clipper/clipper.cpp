@@ -12,6 +12,7 @@
 #include "clipper/internals.h"
 #include "clipper/layer.h"
 #include "clipper/schedule.h"
+#include "clipper/sharded_step.h"
 #include "require.h"
 
 namespace spectralclip {
@@ -59,6 +60,7 @@ struct Clipper::Impl {
   LayerSet set;
   Schedule schedule{{}};
   WorkspacePool workspaces;
+  ShardedStep sharded{set, workspaces};
   std::unique_ptr<ThreadPool> own_pool;
   std::int64_t steps = 0;
 
@@ -66,6 +68,37 @@ struct Clipper::Impl {
     append_layers(set, parameters, options, parameter_count);
     parameter_count += parameters.size();
     schedule = Schedule(entries_of(set.reports));
+    sharded.layers_changed();
+  }
+
+  // What a rank sums over the others, bucket by bucket.
+  bool step_in_rounds(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor) {
+    begin_sharded(gradients);
+    while (const int buckets = sharded.next(executor))
+      for (int b = 0; b < buckets; ++b) {
+        const std::span<const SumBlock> blocks = sharded.run(b, executor);
+        if (!blocks.empty()) reduction.sum(blocks);
+      }
+    return sharded.left_all();
+  }
+  // A rank that was called wrongly says so to the others instead of leaving them alone.
+  void begin_sharded(std::span<const Gradient> gradients) {
+    std::string refusal;
+    try {
+      check(gradients);
+    } catch (const InvalidArgument& error) {
+      refusal = error.what();
+    }
+    forget_latest_reports();
+    sharded.begin(gradients, options.on_nonfinite == OnNonFinite::leave_all, refusal);
+  }
+
+  void require_whole() const {
+    const auto split = std::find_if(set.layers.begin(), set.layers.end(),
+                                    [](const Layer& layer) { return layer.part.split != Split::none; });
+    if (split == set.layers.end()) return;
+    const LayerReport& report = set.reports[static_cast<std::size_t>(split - set.layers.begin())];
+    throw InvalidArgument(detail::concat("layer \"", report.name, "\" is split over ranks: its step needs a reduction"));
   }
 
   void check(std::span<const Gradient> gradients) const {
@@ -119,6 +152,7 @@ Clipper::Clipper(Clipper&&) noexcept = default;
 Clipper& Clipper::operator=(Clipper&&) noexcept = default;
 
 StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor) {
+  impl_->require_whole();
   impl_->check(gradients);
   impl_->forget_latest_reports();
   impl_->workspaces.provide(executor.concurrency());
@@ -128,6 +162,16 @@ StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor
   StepReport report = summary_of(impl_->set.reports);
   report.step = ++impl_->steps;
   report.left_all = leave_all;
+  return report;
+}
+
+StepReport Clipper::step(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor) {
+  impl_->workspaces.provide(executor.concurrency());
+  const bool left_all = impl_->step_in_rounds(gradients, reduction, executor);
+  impl_->workspaces.level();
+  StepReport report = summary_of(impl_->set.reports);
+  report.step = ++impl_->steps;
+  report.left_all = left_all;
   return report;
 }
 
@@ -163,7 +207,9 @@ StepReport ClipperInternals::summary(std::span<const LayerReport> layers) { retu
 std::span<const LayerReport> Clipper::layers() const noexcept { return impl_->set.reports; }
 std::int64_t Clipper::steps() const noexcept { return impl_->steps; }
 std::int64_t Clipper::state_bytes() const noexcept { return checkpoint_bytes(impl_->set); }
-std::int64_t Clipper::workspace_bytes() const noexcept { return impl_->workspaces.bytes(); }
+std::int64_t Clipper::workspace_bytes() const noexcept {
+  return impl_->workspaces.bytes() + impl_->sharded.bytes();
+}
 
 std::vector<std::uint8_t> Clipper::serialize() const { return encode_checkpoint(impl_->steps, impl_->set); }
 
