@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "clip/dense.h"
+#include "clip/factors.h"
 #include "clip/gram_side.h"
 #include "factor/gram_eigen.h"
 
@@ -22,8 +23,9 @@ double gram_error(const DenseProblem& problem, double sigma_max, Eigen::Index cl
   return clipped > 0 && problem.tau_scaled > 0 ? rounding * (1 + sigma_max / problem.tau_scaled) : rounding;
 }
 
-ClipReport clip_exact_instead(const AnyMatrix& G, double tau, bool write) {
+ClipReport clip_exact_instead(const AnyMatrix& G, double tau, bool write, ClipFactors* factors) {
   ClipReport report = clip_exact(G, tau, write);
+  if (write && report.written()) FactorWriter(factors).entries(G);
   report.passes += 2;
   return report;
 }
@@ -54,18 +56,22 @@ GramPlan plan_gram(const DenseProblem& problem, Eigen::MatrixXd A) {
   return plan;
 }
 
-ClipReport clip_gram(const AnyMatrix& G, double tau, bool write) {
+ClipReport clip_gram(const AnyMatrix& G, double tau, bool write, ClipFactors* factors) {
   const DenseProblem problem(G, tau);
   if (problem.trivial()) return trivial_report(problem, Method::gram);
   const GramPlan plan = plan_gram(problem, gram_of(G, smaller_side(G), problem.size.scale));
-  if (!plan.suited) return clip_exact_instead(G, tau, write);
+  if (!plan.suited) return clip_exact_instead(G, tau, write, factors);
   if (!write || plan.report.clipped == 0) return plan.report;
   if (problem.tau_scaled > 0) {
     remove_directions(G, smaller_side(G), problem.size, plan.Q, plan.weight);
+    FactorWriter(factors).side(smaller_side(G), problem.size.scale, plan.Q, plan.weight);
   } else {
     write_zeros(G);
+    FactorWriter(factors).zeros();
   }
   return plan.report;
 }
+
+ClipReport clip_gram(const AnyMatrix& G, double tau, bool write) { return clip_gram(G, tau, write, nullptr); }
 
 }  // namespace spectralclip

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "clip/dead_band.h"
+#include "clip/factors.h"
 #include "clip/stage_clock.h"
 #include "kernels/fused_pass.h"
 #include "subspace/certificate.h"
@@ -54,7 +55,8 @@ class Clip final : public SubspaceClip {
         state_(state),
         basis_(basis),
         wanted_(search_options(options_, job.tau, G_, rows_, state.kept > 0 && state.cols == G_.cols())),
-        clock_(options_.measure_time) {
+        clock_(options_.measure_time),
+        factors_(job.factors) {
     report_.method = options_.method;
     report_.tau = job.tau;
     begin_round();
@@ -143,6 +145,7 @@ class Clip final : public SubspaceClip {
     for (std::int64_t i = 0; i < lowering_; ++i) {
       coefficient[i] = static_cast<T>(1 - report_.tau / search_->sigma()[i]);
     }
+    factors_.vectors(search_->vectors(), lowering_, G_.cols(), kernels::padded(G_.cols()), coefficient);
     work_ = Work::update;
   }
 
@@ -256,6 +259,7 @@ class Clip final : public SubspaceClip {
   Arena& basis_;
   SearchOptions wanted_;
   StageClock clock_;
+  FactorWriter factors_;
   std::optional<SubspaceSearch<T>> search_;
   Work work_ = Work::none;
   int passes_ = 0;

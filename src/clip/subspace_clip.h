@@ -11,6 +11,7 @@
 
 #include "random/stream.h"
 #include "spectralclip/executor.h"
+#include "spectralclip/factors.h"
 #include "spectralclip/matrix.h"
 #include "spectralclip/options.h"
 #include "spectralclip/reduction.h"
@@ -43,6 +44,7 @@ struct SubspaceJob {
   double tau = 0;
   const ClipOptions* options = nullptr;
   RandomStream stream;
+  ClipFactors* factors = nullptr;  // where updates are written down
 };
 
 // Room for one: a clip that is driven begins in it without an allocation. job.options stays the caller's.
