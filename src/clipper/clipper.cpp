@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "clipper/atomic_file.h"
 #include "clipper/checkpoint.h"
@@ -72,25 +74,32 @@ struct Clipper::Impl {
   }
 
   // What a rank sums over the others, bucket by bucket.
-  bool step_in_rounds(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor) {
-    begin_sharded(gradients);
+  void step_in_rounds(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor) {
+    begin_rounds(gradients, {}, executor);
     while (const int buckets = sharded.next(executor))
       for (int b = 0; b < buckets; ++b) {
         const std::span<const SumBlock> blocks = sharded.run(b, executor);
         if (!blocks.empty()) reduction.sum(blocks);
       }
-    return sharded.left_all();
   }
   // A rank that was called wrongly says so to the others instead of leaving them alone.
-  void begin_sharded(std::span<const Gradient> gradients) {
-    std::string refusal;
+  void begin_rounds(std::span<const Gradient> gradients, std::string refusal, Executor& executor) {
+    workspaces.provide(executor.concurrency());
     try {
-      check(gradients);
+      if (refusal.empty()) check(gradients);
     } catch (const InvalidArgument& error) {
       refusal = error.what();
     }
     forget_latest_reports();
     sharded.begin(gradients, options.on_nonfinite == OnNonFinite::leave_all, refusal);
+  }
+
+  StepReport end_rounds() {
+    workspaces.level();
+    StepReport report = summary_of(set.reports);
+    report.step = ++steps;
+    report.left_all = sharded.left_all();
+    return report;
   }
 
   void require_whole() const {
@@ -166,13 +175,8 @@ StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor
 }
 
 StepReport Clipper::step(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor) {
-  impl_->workspaces.provide(executor.concurrency());
-  const bool left_all = impl_->step_in_rounds(gradients, reduction, executor);
-  impl_->workspaces.level();
-  StepReport report = summary_of(impl_->set.reports);
-  report.step = ++impl_->steps;
-  report.left_all = left_all;
-  return report;
+  impl_->step_in_rounds(gradients, reduction, executor);
+  return impl_->end_rounds();
 }
 
 StepReport Clipper::step(std::span<const Gradient> gradients) {
@@ -202,6 +206,12 @@ void Clipper::step_parameter(std::size_t parameter, const Gradient& gradient, Ex
 void Clipper::add(const std::vector<Parameter>& parameters) { impl_->add(parameters); }
 
 LayerSet& ClipperInternals::layers(Clipper& clipper) noexcept { return clipper.impl_->set; }
+ShardedStep& ClipperInternals::begin_rounds(Clipper& clipper, std::span<const Gradient> gradients,
+                                            const std::string& refusal, Executor& executor) {
+  clipper.impl_->begin_rounds(gradients, refusal, executor);
+  return clipper.impl_->sharded;
+}
+StepReport ClipperInternals::end_rounds(Clipper& clipper) { return clipper.impl_->end_rounds(); }
 StepReport ClipperInternals::summary(std::span<const LayerReport> layers) { return summary_of(layers); }
 
 std::span<const LayerReport> Clipper::layers() const noexcept { return impl_->set.reports; }

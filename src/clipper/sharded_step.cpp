@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "clip/entries.h"
+#include "clip/sharded_clip.h"
 #include "constants.h"
 
 namespace spectralclip {
@@ -57,6 +58,18 @@ ClipReport read_report(const double* in) {
 }
 
 }  // namespace
+
+struct ShardedStep::Entry {
+  std::size_t layer = 0;
+  ShardedClip clip;
+  Arena basis;
+  double square = 0;  // leave_all: its sum of squares
+  bool active = false;
+};
+
+ShardedStep::ShardedStep(LayerSet& set, WorkspacePool& workspaces) : set_(set), workspaces_(workspaces) {}
+ShardedStep::~ShardedStep() = default;
+void ShardedStep::layers_changed() noexcept { entries_.clear(); }
 
 // ---- the order of things
 

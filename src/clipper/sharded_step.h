@@ -16,16 +16,17 @@
 #include <string>
 #include <vector>
 
-#include "clip/sharded_clip.h"
 #include "clipper/agreement.h"
 #include "clipper/layer.h"
 #include "clipper/schedule.h"
+#include "spectralclip/reduction.h"
 
 namespace spectralclip {
 
 class ShardedStep {
  public:
-  ShardedStep(LayerSet& set, WorkspacePool& workspaces) : set_(set), workspaces_(workspaces) {}
+  ShardedStep(LayerSet& set, WorkspacePool& workspaces);
+  ~ShardedStep();
 
   // refusal: why this rank cannot take part, empty otherwise; then the others hear of it and no rank goes on.
   void begin(std::span<const Gradient> gradients, bool leave_all, const std::string& refusal);
@@ -34,18 +35,12 @@ class ShardedStep {
   [[nodiscard]] int group(int bucket) const noexcept { return buckets_[static_cast<std::size_t>(bucket)].group; }
   [[nodiscard]] int groups() const noexcept { return static_cast<int>(agreements_.size()); }
   [[nodiscard]] bool left_all() const noexcept { return left_all_; }
-  void layers_changed() noexcept { entries_.clear(); }
+  void layers_changed() noexcept;
   [[nodiscard]] std::int64_t bytes() const noexcept;  // of the searches under way
 
  private:
   enum class Stage : std::uint8_t { over, agree, presence, measure, rounds, matrices };
-  struct Entry {
-    std::size_t layer = 0;
-    ShardedClip clip;
-    Arena basis;
-    double square = 0;  // leave_all: its sum of squares
-    bool active = false;
-  };
+  struct Entry;  // a layer on its way
   struct Bucket {
     int group = 0;
     std::vector<Entry*> entries;  // whose turn it is
