@@ -27,4 +27,10 @@ class SPECTRALCLIP_EXPORT StateFileError : public Error {
   using Error::Error;
 };
 
+// Ranks that share a gradient do not agree: about the layers, their state, or who has a gradient.
+class RanksDisagree : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace spectralclip
