@@ -8,6 +8,7 @@
 #include "spectralclip/executor.h"   // IWYU pragma: export
 #include "spectralclip/matrix.h"     // IWYU pragma: export
 #include "spectralclip/options.h"    // IWYU pragma: export
+#include "spectralclip/proposal.h"   // IWYU pragma: export
 #include "spectralclip/report.h"     // IWYU pragma: export
 #include "spectralclip/rules.h"      // IWYU pragma: export
 #include "spectralclip/settings.h"   // IWYU pragma: export

@@ -3,8 +3,10 @@
 
 from . import _library
 from .clipper import SpectralClipper
+from .description import Description, ParameterPlan
 from .functional import clip_grad_spectral_, clip_singular_values, clip_singular_values_
 from .options import ClipOptions
+from .proposals import LayerProposal, Proposal, Proposals
 from .reports import ClipReport, LayerReport, StepReport
 from .rules import Rule, skip, skip_embeddings
 from .thresholds import Constant, Ema, Quantile, Threshold
@@ -15,8 +17,13 @@ __all__ = [
     "ClipOptions",
     "ClipReport",
     "Constant",
+    "Description",
     "Ema",
+    "LayerProposal",
     "LayerReport",
+    "ParameterPlan",
+    "Proposal",
+    "Proposals",
     "Quantile",
     "Rule",
     "SpectralClipper",
