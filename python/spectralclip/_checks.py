@@ -40,10 +40,14 @@ def require_thresholds(
     clipped = list(dict.fromkeys(layer.parameter for layer in layers if layer.treatment != "skip"))
     without = [name for name in clipped if name not in provided and threshold_of(name, thresholds) is None]
     if without:
-        raise ValueError(f'the dictionary of thresholds has none for {few(without)}; add them, or "*" for all the others')
+        raise ValueError(
+            f'the dictionary of thresholds has none for {few(without)}; add them, or "*" for all the others'
+        )
     for glob in thresholds:
         if all(threshold_of(name, {glob: 1.0}) is None for name in names):
-            raise ValueError(f"the dictionary of thresholds has {glob!r}, which fits no parameter; names are {few(names)}")
+            raise ValueError(
+                f"the dictionary of thresholds has {glob!r}, which fits no parameter; names are {few(names)}"
+            )
 
 
 def warn_of_idle_rules(rules: Sequence[Rule], layers: Sequence[LayerReport], names: Sequence[str]) -> None:
@@ -53,8 +57,8 @@ def warn_of_idle_rules(rules: Sequence[Rule], layers: Sequence[LayerReport], nam
     if idle and names:
         verb = "decides" if len(idle) == 1 else "decide"
         warnings.warn(
-            f"rules: {', '.join(idle)} {verb} for no parameter: no name (or number of axes) fits, or earlier rules take "
-            f"them all. Names are {few(names)}",
+            f"rules: {', '.join(idle)} {verb} for no parameter: no name (or number of axes) fits, or earlier rules "
+            f"take them all. Names are {few(names)}",
             stacklevel=3,
         )
 

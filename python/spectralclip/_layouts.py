@@ -2,7 +2,8 @@
 """What a module shows beyond its names: embeddings, heads and stacked experts, as rules.
 
 Heads and experts are found by what models of Hugging Face transformers tell about themselves
-(``get_output_embeddings()``, ``base_model_prefix``, modules whose class is called ``...Experts``), without importing it.
+(``get_output_embeddings()``, ``base_model_prefix``, modules whose class is called ``...Experts``), without
+importing it.
 """
 
 from __future__ import annotations

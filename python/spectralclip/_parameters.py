@@ -89,7 +89,13 @@ def _is_named(item: object) -> bool:
 def _stranger(listed: Sequence[object]) -> str:
     """Number and type of the first item that differs from the first one's kind or is of no known kind."""
     kinds = [
-        "tensor" if isinstance(i, torch.Tensor) else "group" if isinstance(i, Mapping) else "pair" if _is_named(i) else ""
+        "tensor"
+        if isinstance(i, torch.Tensor)
+        else "group"
+        if isinstance(i, Mapping)
+        else "pair"
+        if _is_named(i)
+        else ""
         for i in listed
     ]
     place = next(i for i, kind in enumerate(kinds) if not kind or kind != kinds[0])
@@ -102,7 +108,7 @@ def _from_dict(number: int, group: Mapping[str, Any], defaults: Mapping[str, obj
         known = ", ".join(("threshold", *_CLIP_OPTIONS))
         raise ValueError(f"parameter group {number} has unknown settings {unknown}; known: {known}")
     if "params" not in group:
-        raise ValueError(f"parameter group {number} has no \"params\", only {sorted(group)}")
+        raise ValueError(f'parameter group {number} has no "params", only {sorted(group)}')
     params = [group["params"]] if isinstance(group["params"], torch.Tensor) else list(group["params"])
     named = [p if isinstance(p, tuple) else (f"{number}.{i}", p) for i, p in enumerate(params)]
     names = group.get("names", group.get("param_names"))
@@ -129,7 +135,9 @@ def _with_threshold(entry: Entry, thresholds: Thresholds) -> Entry:
     chosen = threshold_of(entry.name, thresholds)
     if chosen is None or any(text.startswith("threshold.") for text in entry.own):
         return entry
-    return Entry(entry.name, entry.tensor, [*entry.own, *_settings.texts(as_threshold(chosen).settings(), "threshold.")])
+    return Entry(
+        entry.name, entry.tensor, [*entry.own, *_settings.texts(as_threshold(chosen).settings(), "threshold.")]
+    )
 
 
 def threshold_of(name: str, thresholds: Thresholds) -> Optional[ThresholdLike]:

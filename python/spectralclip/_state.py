@@ -27,12 +27,12 @@ def unpack(state_dict: Mapping[str, Any]) -> torch.Tensor:
     if state_dict.get("version") != _VERSION:
         raise ValueError(f"state version {state_dict.get('version')!r} is not {_VERSION}, which this release reads")
     if "state" not in state_dict:
-        raise ValueError(f"the state is incomplete: it has no \"state\", only {_some(state_dict)}")
+        raise ValueError(f'the state is incomplete: it has no "state", only {_some(state_dict)}')
     held = state_dict["state"]
     if not isinstance(held, (bytes, bytearray)):
-        raise ValueError(f"the state is damaged: its \"state\" is {type(held).__name__}, not bytes")
+        raise ValueError(f'the state is damaged: its "state" is {type(held).__name__}, not bytes')
     if not held:
-        raise ValueError("the state is damaged: its \"state\" has no bytes")
+        raise ValueError('the state is damaged: its "state" has no bytes')
     return torch.frombuffer(bytearray(held), dtype=torch.uint8)
 
 
@@ -51,8 +51,8 @@ def read_file(path: pathlib.Path) -> dict[str, Any]:
     except Exception as error:  # torch.load raises OSError, EOFError, RuntimeError and more of its own
         reason = str(error).split("\n")[0] or type(error).__name__
         raise ValueError(
-            f"{path} ({path.stat().st_size} bytes) cannot be read: it was cut off while it was written, or is no state of "
-            f"spectral clipping ({reason}). Resume from an earlier checkpoint, or delete this file: thresholds then "
+            f"{path} ({path.stat().st_size} bytes) cannot be read: it was cut off while it was written, or is no state "
+            f"of spectral clipping ({reason}). Resume from an earlier checkpoint, or delete this file: thresholds then "
             "start anew"
         ) from error
     return found

@@ -12,7 +12,7 @@ from ._table import html_table, table
 
 @dataclasses.dataclass(frozen=True)
 class ParameterPlan:
-    """One parameter: ``matrices`` of ``matrix`` shape are made of it, and ``rule`` says why ``treatment`` was chosen."""
+    """One parameter: ``matrices`` of ``matrix`` shape are made of it, and ``rule`` says why this ``treatment``."""
 
     name: str
     shape: tuple[int, ...]

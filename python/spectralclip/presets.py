@@ -13,10 +13,18 @@ Preset = Literal["published"]
 
 
 def published_rules() -> list[Rule]:
-    """Skipped are the names that the published clipper skips, and nothing else: a name that contains ``LayerNorm`` never
-    is.  Everything becomes (first axis, rest); a vector is a matrix of one column, whose singular value is its norm.
+    """Skipped are the names that the published clipper skips, and nothing else: a name that contains ``LayerNorm``
+    never is.  Everything becomes (first axis, rest); a vector is a matrix of one column, whose singular value is its norm.
     They leave no parameter to the default rules."""
-    skipped = ("word_embeddings", "position_embeddings", "token_type_embeddings", "embed_tokens", "lm_head", "wpe", "wte")
+    skipped = (
+        "word_embeddings",
+        "position_embeddings",
+        "token_type_embeddings",
+        "embed_tokens",
+        "lm_head",
+        "wpe",
+        "wte",
+    )
 
     def taken(pattern: str) -> list[Rule]:
         return [

@@ -19,8 +19,8 @@ class Proposal:
     share that was asked for.
 
     ``low`` and ``high`` are the 95 % interval of that quantile from its order statistics, as if steps were independent
-    (``high`` is inf where there are too few to say); ``early`` and ``late`` are the same quantile over the first and the
-    second half of the steps.  Where those two are far apart the scale drifts, and no constant fits.
+    (``high`` is inf where there are too few to say); ``early`` and ``late`` are the same quantile over the first and
+    the second half of the steps.  Where those two are far apart the scale drifts, and no constant fits.
     """
 
     name: str
@@ -101,9 +101,7 @@ def _cells(p: Proposal) -> list[str]:
     ]  # fmt: skip
 
 
-def propose(
-    sigma_max: torch.Tensor, names: Sequence[str], parameters: Sequence[str], wanted: float
-) -> Proposals:
+def propose(sigma_max: torch.Tensor, names: Sequence[str], parameters: Sequence[str], wanted: float) -> Proposals:
     """``sigma_max``: steps x layers, NaN where a layer had no gradient.  ``parameters``: whose layer each is."""
     finite = torch.where(sigma_max.isfinite(), sigma_max, torch.nan)
     largest = torch.where(finite.isnan(), -torch.inf, finite).amax(1, keepdim=True)

@@ -30,8 +30,8 @@ class ClipReport:
     the energy that was not captured, "estimated" when from random probes (fails at most once in 1000).
 
     The report of a batch speaks of it as of one block-diagonal matrix: the largest ``sigma_max``, the sum of
-    ``clipped``, the norm of everything, the worst ``status``.  The reports of its matrices are its items: ``report[3]``,
-    ``len(report)``, ``for one in report``.  A single matrix is its own only item.
+    ``clipped``, the norm of everything, the worst ``status``.  The reports of its matrices are its items:
+    ``report[3]``, ``len(report)``, ``for one in report``.  A single matrix is its own only item.
     """
 
     status: str

@@ -117,7 +117,9 @@ def test_resumed_run_is_the_same_run(tmp_path, given):
     del checkpoint["callbacks"]["SpectralClipCallback"]
     torch.save(checkpoint, tmp_path / "forgetful.ckpt")
     forgetful, _, trainer = make(2)
-    with pytest.warns(UserWarning, match="no state of SpectralClipCallback: thresholds of spectral clipping start anew"):
+    with pytest.warns(
+        UserWarning, match="no state of SpectralClipCallback: thresholds of spectral clipping start anew"
+    ):
         trainer.fit(forgetful, loader(), ckpt_path=tmp_path / "forgetful.ckpt")
     assert not torch.equal(weights(forgetful), weights(whole))
 

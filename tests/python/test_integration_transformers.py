@@ -281,7 +281,9 @@ def test_a_torn_state_names_the_file_and_what_to_do(tmp_path, left):
     assert path.stat().st_size > 1000
     path.write_bytes(path.read_bytes()[:left])
     resumed, _ = attached(tmp_path / "out")
-    with pytest.raises(ValueError, match=rf"{STATE_FILE} \({left} bytes\) cannot be read: .*earlier checkpoint, or delete"):
+    with pytest.raises(
+        ValueError, match=rf"{STATE_FILE} \({left} bytes\) cannot be read: .*earlier checkpoint, or delete"
+    ):
         resumed.train(resume_from_checkpoint=str(path.parent))
     torch.save({"something": "else"}, path)
     with pytest.raises(ValueError, match=rf"{STATE_FILE}.*it has keys something"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real architectures, from their own configurations: experts one by one, heads and embeddings left alone, under any name.
-And the table that shows it."""
+"""Real architectures, from their own configurations: experts one by one, heads and embeddings left alone, whatever
+their names.  And the table that shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ BERT = {**BASE, "num_attention_heads": 2, "num_hidden_layers": 1}
 # architecture: (configuration, what is made of some of its parameters). "E x (m, n)": E matrices.
 MODELS = {
     "MixtralForCausalLM": (MOE, {
-        "model.layers.1.mlp.experts.gate_up_proj": "4 x (96, 32)", "model.layers.0.mlp.experts.down_proj": "4 x (32, 48)",
+        "model.layers.1.mlp.experts.gate_up_proj": "4 x (96, 32)",
+        "model.layers.0.mlp.experts.down_proj": "4 x (32, 48)",
         "model.layers.0.mlp.gate.weight": "1 x (4, 32)", "lm_head.weight": "skip", "model.embed_tokens.weight": "skip",
     }),
     "GptOssForCausalLM": ({**MOE, "head_dim": 8}, {
@@ -28,14 +29,16 @@ MODELS = {
         "model.layers.0.self_attn.q_proj.weight": "1 x (32, 32)", "lm_head.weight": "skip",
     }),
     "JetMoeForCausalLM": ({**MOE, "kv_channels": 8, "num_hidden_layers": 1}, {
-        "model.layers.0.mlp.input_linear.weight": "4 x (96, 32)", "model.layers.0.mlp.router.layer.weight": "1 x (4, 32)",
+        "model.layers.0.mlp.input_linear.weight": "4 x (96, 32)",
+        "model.layers.0.mlp.router.layer.weight": "1 x (4, 32)",
         "model.layers.0.self_attention.experts.output_linear.weight": "4 x (32, 16)",
     }),
     "GraniteMoeForCausalLM": (MOE, {"model.layers.0.block_sparse_moe.experts.down_proj": "4 x (32, 48)"}),
     "BertForSequenceClassification": (BERT, {
         "classifier.weight": "skip", "classifier.bias": "skip", "bert.pooler.dense.weight": "1 x (32, 32)",
         "bert.encoder.layer.0.attention.output.dense.weight": "1 x (32, 32)",
-        "bert.encoder.layer.0.output.dense.weight": "1 x (32, 48)", "bert.embeddings.LayerNorm.weight": "norm 1 x (1, 32)",
+        "bert.encoder.layer.0.output.dense.weight": "1 x (32, 48)",
+        "bert.embeddings.LayerNorm.weight": "norm 1 x (1, 32)",
         "bert.embeddings.position_embeddings.weight": "skip",
     }),
     "RobertaForSequenceClassification": (BERT, {
@@ -114,7 +117,7 @@ def test_experts_are_clipped_one_by_one():
     assert torch.equal(stack.grad[2], before[2])
 
 
-# --- by name alone, where there is no module to ask ---------------------------------------------------------------------
+# --- by name alone, where there is no module to ask -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_names_that_say_what_they_are(name, shape, expected):
     assert list(plan_texts(clipper).values()) == [expected]
 
 
-# --- the table ---------------------------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------------------------
 
 
 def test_the_table_joins_what_differs_by_number_only():

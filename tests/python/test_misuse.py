@@ -52,7 +52,7 @@ def test_a_threshold_from_logspace_is_that_number():
         assert clip_singular_values(100 * torch.eye(3), tau, seed=np.int64(3))[1].tau == float(tau)
     model = nn.Linear(3, 3)
     SpectralClipper(model).hook_each_parameter(np.int64(2))
-    with pytest.raises(ValueError, match="accumulation_steps = 1.5"):
+    with pytest.raises(ValueError, match=r"accumulation_steps = 1\.5"):
         SpectralClipper(model).hook_each_parameter(1.5)
 
 
@@ -65,7 +65,7 @@ def test_other_things_are_no_numbers_and_the_option_is_named():
         SpectralClipper(nn.Linear(2, 2), Ema)
 
 
-# --- what a clipper is built from -------------------------------------------------------------------------------------
+# --- what a clipper is built from -----------------------------------------------------------------------------------
 
 
 def _optimizer():
@@ -136,7 +136,7 @@ def test_a_dictionary_of_thresholds():
     assert own.step().layers[0].tau == 3.0
 
 
-# --- calls ------------------------------------------------------------------------------------------------------------
+# --- calls ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tau", [-1.0, float("nan")])
@@ -149,10 +149,10 @@ def test_an_impossible_tau_is_called_by_its_name(tau):
 
 @pytest.mark.parametrize("parameters", [nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2)), 3, ["w"]], ids=str)
 def test_clip_grad_spectral_takes_tensors(parameters):
-    with pytest.raises(TypeError, match="parameters must be (a tensor|tensors)"):
+    with pytest.raises(TypeError, match=r"parameters must be (a tensor|tensors)"):
         clip_grad_spectral_(parameters, 1.0)
     list(nn.Linear(2, 2).named_parameters())
-    with pytest.raises(TypeError, match="not tuple: model.parameters"):
+    with pytest.raises(TypeError, match=r"not tuple: model\.parameters"):
         clip_grad_spectral_(nn.Linear(2, 2).named_parameters(), 1.0)
 
 
@@ -177,7 +177,7 @@ def test_a_preset_has_a_name():
         SpectralClipper(nn.Linear(2, 2), preset="paper")
 
 
-# --- options of the integrations, when they are given --------------------------------------------------------------------
+# --- options of the integrations, when they are given ---------------------------------------------------------------
 
 
 def _callbacks():

@@ -39,7 +39,9 @@ def test_a_complex_parameter_under_a_rule_that_skips_it(backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_complex_parameter_without_a_rule_is_named_before_anything_is_written(backend):
     w, c = with_gradient(5 * torch.eye(3)), with_gradient(torch.ones(2, 2, dtype=torch.complex64))
-    with pytest.raises(ValueError, match='"c" has a gradient of type ComplexFloat.*rule that skips "c" leaves it alone'):
+    with pytest.raises(
+        ValueError, match=r'"c" has a gradient of type ComplexFloat.*rule that skips "c" leaves it alone'
+    ):
         SpectralClipper([("w", w), ("c", c)], 1.0, backend=backend).step()
     assert torch.equal(w.grad, 5 * torch.eye(3))
 
@@ -81,7 +83,7 @@ def test_a_sparse_gradient_that_is_not_finite():
     assert report.not_finite == ["e"] and report.clipped == ["w"] and not torch.isfinite(report.total_norm)
 
 
-# --- expanded -----------------------------------------------------------------------------------------------------------
+# --- expanded -------------------------------------------------------------------------------------------------------
 
 
 def expanded() -> nn.Parameter:

@@ -103,7 +103,9 @@ def test_matrices_of_one_parameter_share_a_threshold():
         clipper.step()
     proposals = clipper.propose(0.1)
     assert [x.name for x in proposals] == ["mlp.experts.w[0]", "mlp.experts.w[1]"]
-    assert [x.tau for x in proposals] == pytest.approx([9, 90]) and {x.parameter for x in proposals} == {"mlp.experts.w"}
+    assert [x.tau for x in proposals] == pytest.approx([9, 90]) and {x.parameter for x in proposals} == {
+        "mlp.experts.w"
+    }
     assert proposals.thresholds == {"mlp.experts.w": pytest.approx(80)}  # 2 of 20 above
     SpectralClipper([("mlp.experts.w", p)], proposals.thresholds)
 

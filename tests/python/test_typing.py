@@ -26,7 +26,15 @@ def mypy(tmp_path: pathlib.Path, text: str) -> str:
     script.write_text(text, encoding="utf-8")
     package = pathlib.Path(spectralclip.__file__).parents[1]
     # As an installed package: found through py.typed, its own files not checked again.
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache")]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
     environment = {**os.environ, "MYPYPATH": str(package)}
     done = subprocess.run([*command, str(script)], capture_output=True, text=True, env=environment, cwd=tmp_path)
     return done.stdout + done.stderr
