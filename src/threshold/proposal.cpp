@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order statistics. With n sorted values and k = floor(share n), tau is the largest value but k: at most k are above it.
+// Order statistics. With n sorted values and k = floor(share n), tau is the largest value but k: at most k are above
+// it.
 #include "spectralclip/proposal.h"
 
 #include <algorithm>
@@ -72,7 +73,8 @@ std::vector<double> sorted_of(std::span<const double> values) {
 ThresholdProposal propose_threshold(std::span<const double> sigma_max, double share) {
   SPECTRALCLIP_REQUIRE(share >= 0 && share < 1, "share = ", share, " must lie in [0, 1)");
   std::vector<double> finite;
-  std::copy_if(sigma_max.begin(), sigma_max.end(), std::back_inserter(finite), [](double s) { return std::isfinite(s); });
+  std::copy_if(sigma_max.begin(), sigma_max.end(), std::back_inserter(finite),
+               [](double s) { return std::isfinite(s); });
   ThresholdProposal proposal;
   proposal.steps = static_cast<std::int64_t>(finite.size());
   if (finite.empty()) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step sorts the gradients: CPU tensors become windows of the core's clipper (or working copies, where strides allow
-// none), the rest goes to the device engine. One core clipper holds the layers, rules and states of both. Gradients that
-// can only be measured (sparse ones; complex ones under a rule that skips them) stand aside and count for the norm.
+// none), the rest goes to the device engine. One core clipper holds the layers, rules and states of both. Gradients
+// that can only be measured (sparse ones; complex ones under a rule that skips them) stand aside and count for the
+// norm.
 #include <ATen/ATen.h>
 #include <ATen/MemoryOverlap.h>
 

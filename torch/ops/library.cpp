@@ -34,8 +34,9 @@ std::tuple<at::Tensor, at::Tensor> clip_copy(const at::Tensor& G, double tau, co
   return {clipped, report};
 }
 
-std::tuple<at::Tensor, at::Tensor> clip_grads(const std::vector<at::Tensor>& gradients, double max_sigma, const SettingTexts& settings,
-                      std::string_view backend, bool error_if_nonfinite) {
+std::tuple<at::Tensor, at::Tensor> clip_grads(const std::vector<at::Tensor>& gradients, double max_sigma,
+                                              const SettingTexts& settings, std::string_view backend,
+                                              bool error_if_nonfinite) {
   return translated([&] {
     ClipGradOptions options;
     options.clip = clip_options(settings, options.clip);

@@ -14,8 +14,8 @@ namespace spectralclip::torch {
 [[nodiscard]] NamedTensors distinct_parameters(const NamedTensors& parameters);
 [[nodiscard]] std::vector<at::Tensor> distinct_tensors(const NamedTensors& parameters);
 
-// Throws InvalidArgument unless each defined value has the shape of its parameter and entries that can be written one by
-// one: a tensor that was expanded cannot.
+// Throws InvalidArgument unless each defined value has the shape of its parameter and entries that can be written one
+// by one: a tensor that was expanded cannot.
 void require_values(const std::vector<at::Tensor>& values, const std::vector<at::Tensor>& parameters);
 
 // Those of `parameters` with a gradient.
