@@ -156,6 +156,11 @@ class SpectralClipper:
         """How many steps were made, those of a loaded state included."""
         return int(self._core.steps())
 
+    @property
+    def is_separable(self) -> bool:
+        """Whether :meth:`clip_tensor` takes tensors one at a time: on the CPU; on devices they are batched."""
+        return "backend=aten" not in self._settings and all(p.is_cpu for p in self._parameters)
+
     def step(self) -> StepReport:
         """Clips all gradients in place; parameters without one do not advance.  Returns the report of the step, whose
         ``total_norm`` is the norm before clipping (a 0-d tensor, not finite if a gradient is not)."""

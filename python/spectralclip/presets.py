@@ -14,8 +14,8 @@ Preset = Literal["published"]
 
 def published_rules() -> list[Rule]:
     """Skipped are the names that the published clipper skips, and nothing else: a name that contains ``LayerNorm``
-    never is.  Everything becomes (first axis, rest); a vector is a matrix of one column, whose singular value is its norm.
-    They leave no parameter to the default rules."""
+    never is.  Everything becomes (first axis, rest); a vector is a matrix of one column, whose singular value is its
+    norm.  They leave no parameter to the default rules."""
     skipped = (
         "word_embeddings",
         "position_embeddings",
