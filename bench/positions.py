@@ -43,7 +43,7 @@ def model_of(blocks: int) -> nn.ParameterDict:
 
 
 def draw_gradients(parameters: list[nn.Parameter], round_: int) -> None:
-    """Three strong directions that turn slowly above a flat bulk, and every fifth round a spike of twenty times that."""
+    """Three strong directions that turn slowly above a flat bulk, and every fifth round one twenty times as high."""
     for place, p in enumerate(parameters):
         generator = torch.Generator().manual_seed(place)
         m, n = p.shape

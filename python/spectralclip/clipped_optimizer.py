@@ -14,6 +14,7 @@ import torch
 
 from ._checks import few
 from .clipper import SpectralClipper
+from .distributed import is_distributed
 from .gradient_clippers import GradientClipper
 from .optim import MomentumOptimizer
 from .reports import StepReport
@@ -73,6 +74,10 @@ class ClippedOptimizer(torch.optim.Optimizer):
             )
         if position not in ("gradient", "update", "momentum"):
             raise ValueError(f"position = {position!r} is none of gradient, update, momentum")
+        if position != "gradient" and is_distributed(clip.parameters):
+            raise TypeError(
+                f"of parameters that are split over processes the gradient can be clipped, not the {position}"
+            )
         self.optimizer, self.clip, self.position = optimizer, clip, position
         self.report: Optional[StepReport] = None
         self.total_norm: Optional[torch.Tensor] = None

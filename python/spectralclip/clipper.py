@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, Optional, Union
 import torch
 from torch import nn
 
-from . import _settings, _state
+from . import _settings, _state, distributed
 from ._checks import checked_thresholds, no_gradient_text, require_thresholds, reshaped_text, warn_of_idle_rules
 from ._followed import Followed
 from ._hooks import BackwardHooks, require_data
@@ -60,6 +60,9 @@ class SpectralClipper:
 
     A module, and the groups of an optimizer, are followed: what takes the place of a parameter goes on with its
     threshold, parameters that are new are taken up.  What cannot be followed is warned of, once, by name.
+
+    Parameters that are DTensors (FSDP2, tensor parallelism) are clipped where they lie, and every process calls the
+    same methods; thresholds and reports, of the whole matrices, are equal in all of them.
 
     >>> layer = nn.Linear(4, 3)
     >>> clipper = SpectralClipper(layer, threshold=0.1)
@@ -132,14 +135,18 @@ class SpectralClipper:
     def _build(self, followed: Followed) -> None:
         self._followed = followed
         self._names, self._parameters = followed.names, followed.parameters  # the same lists
-        detached = [p.detach() for p in self._parameters]
-        self._core = torch.classes.spectralclip.Clipper(
-            self._names, detached, followed.own, self._settings, self._rules
-        )
-        self._handle: int = self._core.handle()
+        self._make_core()
         self._hooks: Optional[BackwardHooks] = None
         self._jumps = 0  # changes of the latest reports that no step counts: loaded states, clips inside backward
         self._has_warned: set[str] = set()
+
+    def _make_core(self) -> None:
+        distributed.refuse_flat_parameters(self._followed.model, self._parameters)
+        self._is_split = distributed.is_distributed(self._parameters)
+        make = distributed.ShardedCore if self._is_split else torch.classes.spectralclip.Clipper
+        detached = [p.detach() for p in self._parameters]
+        self._core = make(self._names, detached, self._followed.own, self._settings, self._rules)
+        self._handle: int = self._core.handle()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -159,7 +166,8 @@ class SpectralClipper:
     @property
     def is_separable(self) -> bool:
         """Whether :meth:`clip_tensor` takes tensors one at a time: on the CPU; on devices they are batched."""
-        return "backend=aten" not in self._settings and all(p.is_cpu for p in self._parameters)
+        on_cpu = "backend=aten" not in self._settings and all(p.is_cpu for p in self._parameters)
+        return on_cpu and not self._is_split
 
     def step(self) -> StepReport:
         """Clips all gradients in place; parameters without one do not advance.  Returns the report of the step, whose
@@ -171,6 +179,10 @@ class SpectralClipper:
         is_compiling = torch.compiler.is_compiling()
         if not is_compiling:
             self._follow()
+        if self._is_split:
+            of_all: torch.Tensor = self._core.step(self._parameters)
+            self._observe()
+            return StepReport(self, of_all, self._moment())
         gradients, numbers = [], []
         for number, parameter in enumerate(self._parameters):
             if parameter.grad is not None and number not in self._followed.gone:
@@ -179,16 +191,19 @@ class SpectralClipper:
         if not gradients and not is_compiling:
             self._warn_once("nothing", no_gradient_text(self._names))
         total_norm: torch.Tensor = ops.clipper_step_(self._handle, gradients, numbers)
-        if self._observations is not None and not is_compiling:
-            self._observations.add(self._core.report_values()[:, _SIGMA_MAX])
+        if not is_compiling:
+            self._observe()
         return StepReport(self, total_norm, None if is_compiling else self._moment())
+
+    def _observe(self) -> None:
+        if self._observations is not None:
+            self._observations.add(self._core.report_values()[:, _SIGMA_MAX])
 
     def clip_tensors(self, tensors: Mapping[int, torch.Tensor]) -> torch.Tensor:
         """Clips other tensors in the place of gradients, updates for instance: ``tensors[i]`` has the shape of
         ``parameters[i]``, its threshold and its subspace.  A step like :meth:`step`; returns the norm before."""
         total_norm: torch.Tensor = ops.clipper_step_(self._handle, list(tensors.values()), list(tensors))
-        if self._observations is not None:
-            self._observations.add(self._core.report_values()[:, _SIGMA_MAX])
+        self._observe()
         return total_norm
 
     def clip_tensor(self, number: int, tensor: torch.Tensor) -> None:
@@ -280,6 +295,10 @@ class SpectralClipper:
         changes = self._followed.look()
         if changes is None:
             return
+        if self._is_split != distributed.is_distributed(self._parameters):  # fully_shard() came after the clipper
+            state = self._core.serialize()
+            self._make_core()
+            self._core.deserialize(state)
         self._hook(changes.replaced)
         if changes.reshaped:
             self._warn_once("reshaped", reshaped_text(changes.reshaped))
@@ -324,6 +343,11 @@ class SpectralClipper:
             raise RuntimeError("the parameters are hooked already")
         self._follow()
         require_data(self._names, self._parameters)
+        if self._is_split:
+            raise RuntimeError(
+                "gradients that are split over processes cannot be clipped inside backward: the sums over ranks need "
+                "all of them in the same order. Call step()."
+            )
         self._hooks = BackwardHooks(every, self.clip_tensor, self._follow)
         self._hook(number for number in range(len(self._parameters)) if number not in self._followed.gone)
 

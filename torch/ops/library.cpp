@@ -5,6 +5,7 @@
 
 #include "ops/clipper_object.h"
 #include "ops/gradient_clipper_object.h"
+#include "ops/sharded_object.h"
 #include "spectralclip/error.h"
 #include "spectralclip/proposal.h"
 #include "spectralclip/torch/clip_grad.h"
@@ -128,6 +129,7 @@ TORCH_LIBRARY(spectralclip, m) {
              return ops::translated([&] { return self->clip(values, numbers); });
            })
       .def("is_separable", [](const ops::GradientClipperSelf& self) { return self->is_separable(); });
+  ops::register_sharded(m);
 
   m.def("clip_singular_values(Tensor G, float tau, str[] settings, str backend) -> (Tensor, Tensor)");
   m.def("clip_singular_values_(Tensor(a!) G, float tau, str[] settings, str backend) -> Tensor");
