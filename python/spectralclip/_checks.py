@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Optional, Union
 
 from ._parameters import Thresholds, threshold_of
@@ -30,6 +31,14 @@ def checked_thresholds(
         what = f"{strangers[0]!r}" if strangers else "nothing"
         raise TypeError(f"a dictionary of thresholds has names or globs for keys, not {what}")
     return {name: one(value) for name, value in threshold.items()}
+
+
+def check_names(options: Iterable[str], known: Sequence[str]) -> None:
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f'; did you mean "{near[0]}"?' if near else f" (known: {', '.join(known)})"
+            raise TypeError(f'SpectralClipper has no option "{name}"{hint}')
 
 
 def require_thresholds(

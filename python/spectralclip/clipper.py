@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,18 +13,25 @@ import torch
 from torch import nn
 
 from . import _settings, _state, distributed
-from ._checks import checked_thresholds, no_gradient_text, require_thresholds, reshaped_text, warn_of_idle_rules
+from ._checks import (
+    check_names,
+    checked_thresholds,
+    no_gradient_text,
+    require_thresholds,
+    reshaped_text,
+    warn_of_idle_rules,
+)
 from ._followed import Followed
 from ._hooks import BackwardHooks, require_data
 from ._layouts import rules_of
 from ._library import ops
 from ._observations import Observations
 from ._parameters import Entry, Model, Thresholds
-from .description import Description, ParameterPlan
+from .description import Description, describe
 from .options import Backend, Exhausted, Method
 from .presets import Preset, check_preset, published_rules
 from .proposals import Proposals, propose
-from .reports import FIELDS, ClipReport, LayerReport, Moment, StepReport
+from .reports import FIELDS, LayerReport, Moment, StepReport, layer_reports
 from .rules import Rules, as_rules
 from .thresholds import Constant, Ema, ThresholdLike
 
@@ -141,7 +147,8 @@ class SpectralClipper:
         self._has_warned: set[str] = set()
 
     def _make_core(self) -> None:
-        distributed.refuse_flat_parameters(self._followed.model, self._parameters)
+        module = self._followed.model if isinstance(self._followed.model, nn.Module) else None
+        distributed.refuse_flat_parameters(module, self._parameters)
         self._is_split = distributed.is_distributed(self._parameters)
         make = distributed.ShardedCore if self._is_split else torch.classes.spectralclip.Clipper
         detached = [p.detach() for p in self._parameters]
@@ -220,39 +227,11 @@ class SpectralClipper:
 
     def report(self) -> list[LayerReport]:
         """What the latest step did, per layer.  On a device this waits for it."""
-        names, treatments, rules, numbers, values = self._core.report()
-        return [
-            LayerReport(
-                name=name,
-                parameter=self._names[owner],
-                shape=(m, n),
-                treatment=treatment,
-                rule=rule,
-                steps=steps,
-                steps_clipped=clipped,
-                clip=ClipReport.from_row_or_none(row),
-            )
-            for name, treatment, rule, (owner, m, n, steps, clipped), row in zip(
-                names, treatments, rules, numbers.tolist(), values.tolist()
-            )
-        ]
+        return layer_reports(self._core.report(), self._names)
 
     def describe(self) -> Description:
         """What is done with each parameter, and why: print it."""
-        first: dict[str, LayerReport] = {}
-        count: dict[str, int] = {}
-        thresholds: dict[str, str] = {}
-        for layer, threshold in zip(self.report(), self._core.thresholds()):
-            first.setdefault(layer.parameter, layer)
-            thresholds.setdefault(layer.parameter, threshold)
-            count[layer.parameter] = count.get(layer.parameter, 0) + 1
-        return Description([
-            ParameterPlan(
-                name, tuple(p.shape), first[name].treatment, count[name], first[name].shape, first[name].rule,
-                thresholds[name], p.requires_grad,
-            )
-            for name, p in zip(self._names, self._parameters)
-        ])  # fmt: skip
+        return describe(self.report(), self._core.thresholds(), self._names, self._parameters)
 
     def propose(self, share: float = 0.05) -> Proposals:
         """After some steps with ``observe_only=True``: the constant thresholds that would have clipped ``share`` of
@@ -310,12 +289,7 @@ class SpectralClipper:
 
         >>> SpectralClipper.check_options({"threshold": 1.0, "method": "gram"})
         """
-        known = list(inspect.signature(cls).parameters)[1:]
-        for name in options:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f'; did you mean "{near[0]}"?' if near else f" (known: {', '.join(known)})"
-                raise TypeError(f'SpectralClipper has no option "{name}"{hint}')
+        check_names(options, list(inspect.signature(cls).parameters)[1:])
         threshold = options.get("threshold", Ema(0.9))
         one = next(iter(threshold.values()), None) if isinstance(threshold, Mapping) else threshold
         with warnings.catch_warnings():

@@ -7,7 +7,10 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
+import torch
+
 from ._table import html_table, table
+from .reports import LayerReport
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +25,26 @@ class ParameterPlan:
     rule: str
     threshold: str
     trained: bool
+
+
+def describe(
+    layers: Sequence[LayerReport], thresholds: Sequence[str], names: Sequence[str], parameters: Sequence[torch.Tensor]
+) -> Description:
+    """``thresholds`` belong to ``layers``, ``names`` to ``parameters``."""
+    first: dict[str, LayerReport] = {}
+    count: dict[str, int] = {}
+    threshold_of: dict[str, str] = {}
+    for layer, threshold in zip(layers, thresholds):
+        first.setdefault(layer.parameter, layer)
+        threshold_of.setdefault(layer.parameter, threshold)
+        count[layer.parameter] = count.get(layer.parameter, 0) + 1
+    return Description([
+        ParameterPlan(
+            name, tuple(p.shape), first[name].treatment, count[name], first[name].shape, first[name].rule,
+            threshold_of[name], p.requires_grad,
+        )
+        for name, p in zip(names, parameters)
+    ])  # fmt: skip
 
 
 _HEAD = ("parameter", "shape", "as", "clipped by", "threshold", "why")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 import torch
@@ -190,6 +190,26 @@ class LayerReport:
     def clipped_share(self) -> float:
         """How often this layer was clipped, in [0, 1]."""
         return self.steps_clipped / self.steps if self.steps else 0.0
+
+
+def layer_reports(of_core: Any, parameters: Sequence[str]) -> list[LayerReport]:
+    """What the core returns, in objects.  ``parameters``: their names."""
+    names, treatments, rules, numbers, values = of_core
+    return [
+        LayerReport(
+            name=name,
+            parameter=parameters[owner],
+            shape=(m, n),
+            treatment=treatment,
+            rule=rule,
+            steps=steps,
+            steps_clipped=clipped,
+            clip=ClipReport.from_row_or_none(row),
+        )
+        for name, treatment, rule, (owner, m, n, steps, clipped), row in zip(
+            names, treatments, rules, numbers.tolist(), values.tolist()
+        )
+    ]
 
 
 Moment = tuple[int, int]

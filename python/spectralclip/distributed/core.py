@@ -139,8 +139,9 @@ class ShardedCore:
 
     def thresholds(self) -> list[str]:
         """In words, per layer: those that a clipper of whole parameters of these shapes has."""
-        names, shapes, own = ([item for part in self._made_of for item in part[i]] for i in range(3))
-        whole = [torch.empty(shape, device="meta") for shape in shapes]
+        names = [name for part in self._made_of for name in part[0]]
+        whole = [torch.empty(shape, device="meta") for part in self._made_of for shape in part[1]]
+        own = [texts for part in self._made_of for texts in part[2]]
         found: list[str] = torch.classes.spectralclip.Clipper(names, whole, own, *self._options).thresholds()
         return found
 
