@@ -132,6 +132,7 @@ class SpectralClipper:
         self._observations = Observations() if observe_only else None
         followed = Followed(model, self._defaults, by_name)
         followed.append(followed.entries())
+        distributed.refuse_flat_parameters(model if isinstance(model, nn.Module) else None, followed.parameters)
         self._build(followed)
         if by_name is not None:
             has_own = [any(text.startswith("threshold.") for text in own) for own in followed.own]
@@ -147,8 +148,6 @@ class SpectralClipper:
         self._has_warned: set[str] = set()
 
     def _make_core(self) -> None:
-        module = self._followed.model if isinstance(self._followed.model, nn.Module) else None
-        distributed.refuse_flat_parameters(module, self._parameters)
         self._is_split = distributed.is_distributed(self._parameters)
         make = distributed.ShardedCore if self._is_split else torch.classes.spectralclip.Clipper
         detached = [p.detach() for p in self._parameters]
