@@ -15,6 +15,7 @@ void add_run(CLI::App& program, int& status);
 void add_sweep(CLI::App& program, int& status);
 void add_report(CLI::App& program, int& status);
 void add_list(CLI::App& program, int& status);
+void add_propose(CLI::App& program, int& status);
 void add_data(CLI::App& program, int& status);
 void add_bench(CLI::App& program, int& status);
 void add_doctor(CLI::App& program, int& status);
