@@ -13,6 +13,7 @@
 #include "clip/dead_band.h"
 #include "clip/dense.h"
 #include "clip/dense_report.h"
+#include "clip/entries.h"
 #include "clip/gram_side.h"
 #include "constants.h"
 #include "factor/matrix_sign.h"
@@ -86,7 +87,7 @@ void clip_to_zero(const DenseProblem& problem, const MatrixXd& A, bool write, Cl
   const double floor = 8 * dense_rounding(problem.G);
   report.clipped = to_count(raise_spectrum(A, floor, kEps / floor).above, A.rows());
   finish(problem, A.trace(), 0.0, 0.0, report);
-  if (write) write_zeros(problem.G);
+  if (write) fill_zero(problem.G);
 }
 
 // A: r x r with norm at most 1, t = tau^2 in the same units.
