@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -26,11 +27,12 @@ class CifarImages {
  public:
   explicit CifarImages(const std::vector<std::string>& paths);
 
-  [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::int64_t size() const noexcept { return starts_.back(); }
   [[nodiscard]] std::uint8_t label(std::int64_t index) const;
   // 3 x 32 x 32 bytes, planes first (CHW).
   [[nodiscard]] std::span<const std::uint8_t> image(std::int64_t index) const;
-  // Images begin … begin + count - 1 as one N x 3 x 32 x 32 block and their labels; out.size() decides.
+  // Images from `begin` on as one N x 3 x 32 x 32 block, as many as there is room for; the same for labels. Throw
+  // InvalidArgument when they are not there or the room is no whole number of images.
   void copy_images(std::int64_t begin, std::span<std::uint8_t> out) const;
   void copy_labels(std::int64_t begin, std::span<std::int64_t> out) const;
 
@@ -38,24 +40,26 @@ class CifarImages {
   [[nodiscard]] const std::byte* record(std::int64_t index) const;
 
   std::vector<MappedFile> files_;
-  std::vector<std::int64_t> starts_ = {0};
-  std::int64_t size_ = 0;
+  std::vector<std::int64_t> starts_ = {0};  // first image of each file, and the end
 };
 
-// What the pixels are, told by sums of the labels and by the first image.
+// What the images of a batch are, told by the sum of its labels and, where the official first image is known, by that.
 enum class CifarOrigin {
-  official,    // labels and images of the official batches
-  re_encoded,  // the official labels in the official order, other pixels (a copy that went through JPEG)
-  part,        // fewer images than the official batch, or another order
+  official,         // the official labels, and the first image is the official one
+  official_labels,  // the official labels; nothing is known of the images of this batch
+  re_encoded,  // the official labels in the official order, other pixels: a copy that went through JPEG or the like
+  other,       // a part of a batch, another order, or other images in the same format
 };
+[[nodiscard]] CifarOrigin cifar_origin(std::span<const std::byte> batch);
+[[nodiscard]] const char* to_string(CifarOrigin origin) noexcept;
 
 struct Cifar10 {
   CifarImages train, test;
-  CifarOrigin origin;
-  std::string source;  // for people, and beside every figure: "CIFAR-10, re-encoded copy (…) from …"
+  CifarOrigin origin;  // official or re_encoded if all batches may be, else other
+  std::string source;  // for people, to stand beside every figure: names a re-encoded copy as such
 };
 
-// A folder with data_batch_1.bin … and test_batch.bin (those that are there, at least one and test_batch.bin).
+// A folder with data_batch_1.bin … (those that are there) and test_batch.bin.
 [[nodiscard]] Cifar10 open_cifar10(const std::string& folder);
 
 }  // namespace spectralclip::lab::data

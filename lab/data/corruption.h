@@ -9,8 +9,8 @@
 namespace spectralclip::lab::data {
 
 struct Corruption {
-  double share = 0;         // of all items, in expectation; in [0, 1]
-  std::int64_t burst = 1;   // items in a row that are dirty together, >= 1
+  double share = 0;        // of all items, in expectation; in [0, 1]
+  std::int64_t burst = 1;  // items in a row that are dirty together, >= 1
   std::uint64_t seed = 0;
 };
 void validate(const Corruption& corruption);  // throws InvalidArgument

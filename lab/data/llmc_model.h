@@ -16,22 +16,22 @@
 namespace spectralclip::lab::data {
 
 struct Gpt2Shape {
-  std::int64_t positions = 1024;          // T
-  std::int64_t vocabulary = 50257;        // V
-  std::int64_t layers = 12;               // L
+  std::int64_t positions = 1024;    // T
+  std::int64_t vocabulary = 50257;  // V
+  std::int64_t layers = 12;         // L
   std::int64_t heads = 12;
-  std::int64_t channels = 768;            // C
+  std::int64_t channels = 768;             // C
   std::int64_t padded_vocabulary = 50304;  // Vp, rows of wte
 
   [[nodiscard]] bool operator==(const Gpt2Shape&) const = default;
 };
 
-inline constexpr std::array<const char*, 16> kLlmcTensors = {
-    "wte",  "wpe",  "ln1w", "ln1b", "qkvw",    "qkvb",    "attprojw", "attprojb",
-    "ln2w", "ln2b", "fcw",  "fcb",  "fcprojw", "fcprojb", "lnfw",     "lnfb"};
+inline constexpr std::array<const char*, 16> kLlmcTensors = {"wte",      "wpe",      "ln1w", "ln1b", "qkvw", "qkvb",
+                                                             "attprojw", "attprojb", "ln2w", "ln2b", "fcw",  "fcb",
+                                                             "fcprojw",  "fcprojb",  "lnfw", "lnfb"};
 
-// Shape of each of the 16, layers first: wte (Vp, C), qkvw (L, 3C, C), … Throws InvalidArgument on sizes < 1 or products
-// that no memory holds.
+// Shape of each of the 16, layers first: wte (Vp, C), qkvw (L, 3C, C), … Throws InvalidArgument on sizes < 1 or
+// products that no memory holds.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> llmc_shapes(const Gpt2Shape& shape);
 
 struct LlmcModel {

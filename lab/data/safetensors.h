@@ -11,18 +11,10 @@
 #include <vector>
 
 #include "data/mapped_file.h"
+#include "data/safetensors_header.h"
 #include "data/tensor_view.h"
 
 namespace spectralclip::lab::data {
-
-struct SafetensorsHeader {
-  std::vector<TensorView> tensors;              // in the order of their data
-  std::map<std::string, std::string> metadata;  // of "__metadata__"
-};
-
-// Views of `bytes`; `name` is for messages. Refused: a header longer than the file (or 100 MB), no JSON object, a name
-// twice, an unknown field or type, a shape that does not fit its bytes, holes, overlaps, bytes left over.
-[[nodiscard]] SafetensorsHeader parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
 
 class Safetensors {
  public:
@@ -38,6 +30,7 @@ class Safetensors {
  private:
   MappedFile file_;
   SafetensorsHeader header_;
+  std::map<std::string, std::size_t, std::less<>> places_;
 };
 
 // Atomic: an old file survives a failure. Names must be unique, bytes must fit type and shape (InvalidArgument).

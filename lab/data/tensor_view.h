@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,10 +12,12 @@
 
 namespace spectralclip::lab::data {
 
-enum class ElementType { f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean, other };
+// All that safetensors files may hold; only the first three become floats here.
+enum class ElementType { f32, f16, bf16, f64, i64, u64, i32, u32, i16, u16, i8, u8, boolean, f8_e5m2, f8_e4m3 };
 
-[[nodiscard]] std::int64_t bytes_of(ElementType type) noexcept;  // 0 of other
+[[nodiscard]] std::int64_t bytes_of(ElementType type) noexcept;       // of one entry
 [[nodiscard]] std::string_view to_string(ElementType type) noexcept;  // as safetensors writes it: "F32", …
+[[nodiscard]] std::optional<ElementType> parse_element_type(std::string_view name) noexcept;
 
 struct TensorView {
   std::string name;
@@ -26,11 +29,13 @@ struct TensorView {
 };
 
 [[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);  // "[768, 2304]"
+// Nothing when an extent is negative or the product overflows.
+[[nodiscard]] std::optional<std::int64_t> bytes_of(ElementType type, std::span<const std::int64_t> shape) noexcept;
 
-// As float32: F32 is copied, F16 and BF16 are widened (exact). Throws InvalidArgument on another size of `out`, DataError
-// on another type. All of to_float's input is checked before anything is written.
+// As float32: F32 is copied, F16 and BF16 are widened (exact). Throws InvalidArgument on another size of `out`,
+// DataError on another type, before anything is written.
 void to_float(const TensorView& tensor, std::span<float> out);
-// Rounded to nearest even for F16 and BF16; type must be one of the three.
+// Rounded to nearest, ties to even, for F16 and BF16; `type` must be one of the three.
 [[nodiscard]] std::vector<std::byte> from_float(std::span<const float> values, ElementType type);
 
 }  // namespace spectralclip::lab::data

@@ -31,6 +31,9 @@ class Tokens {
   [[nodiscard]] std::int64_t largest() const;
 
  private:
+  template <class Use>
+  void for_each_piece(std::int64_t begin, std::int64_t size, Use&& use) const;
+
   std::vector<std::span<const std::uint16_t>> shards_;  // none is empty
   std::vector<std::int64_t> starts_ = {0};              // of each shard, and the end
   std::shared_ptr<const void> owner_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters as tokens, as nanoGPT's character data sets have them: the symbols (Unicode code points) of a text, sorted;
-// a token is the position of its symbol.
+// Characters as tokens, as nanoGPT's character data sets have them: the symbols (Unicode code points) of a text,
+// sorted; a token is the position of its symbol.
 #pragma once
 
 #include <cstdint>
