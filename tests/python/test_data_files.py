@@ -13,6 +13,8 @@ import pytest
 import torch
 from lab_tool import PROGRAM, ROOT, call, needs_program
 
+from spectralclip import gpt2_tokens
+
 TOOL = pathlib.Path(os.environ.get("SPECTRALCLIP_DATA_TOOL", ROOT / "build" / "torch" / "tests" / "data_tool"))
 needs_tool = pytest.mark.skipif(not TOOL.is_file(), reason=f"{TOOL} is not built (make build)")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -146,6 +148,29 @@ def test_shards_that_numpy_wrote(tmp_path):
         (tmp_path / f"s_{index:06d}.bin").write_bytes(header.tobytes() + part.tobytes())
     assert tool("tokens", tmp_path / "s_*.bin", 0, tmp_path / "out").split() == ["2700", "301", "50257"]
     assert np.array_equal(np.fromfile(tmp_path / "out", np.int64), tokens)
+
+
+@needs_tool
+def test_texts_become_shards_by_a_byte_level_tokenizer(tmp_path):
+    """A small byte-level BPE, trained here: GPT-2's kind, without its vocabulary, which would have to be fetched."""
+    tokenizers, transformers = pytest.importorskip("tokenizers"), pytest.importorskip("transformers")
+    text = "To be, or not to be: that is the question.\n" * 20
+    bpe = tokenizers.ByteLevelBPETokenizer()
+    bpe.train_from_iterator([text], vocab_size=300)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer).save_pretrained(tmp_path / "tokenizer")
+    (tmp_path / "t.txt").write_text(text)
+    gpt2_tokens.main(
+        [str(tmp_path / "t.txt"), str(tmp_path / "a" / "t.bin"), "--tokenizer", str(tmp_path / "tokenizer")]
+    )
+    expected = bpe.encode(text).ids
+    tool("tokens", tmp_path / "a" / "t.bin", 0, tmp_path / "out")
+    assert np.fromfile(tmp_path / "out", np.int64).tolist() == expected
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["t.bin"]
+    with pytest.raises(ValueError, match="65536"):
+        gpt2_tokens.write_shard(tmp_path / "b.bin", [1, 65536])
+    with pytest.raises(SystemExit, match="absent"):
+        gpt2_tokens.main([str(tmp_path / "absent"), str(tmp_path / "b.bin")])
+    assert not (tmp_path / "b.bin").exists()
 
 
 @needs_tool
