@@ -341,7 +341,9 @@
   function fillPage() {
     const names = [...new Set([...model.tables, ...model.figures].map((one) => one.part))];
     byId("title").textContent = model.title;
-    byId("summary").append(...model.summary.map((sentence) => element("p", {}, sentence)));
+    const sentences = model.summary.map((sentence) => element("p", {}, sentence));
+    byId("summary").append(...sentences.slice(0, 1));
+    byId("more").append(...sentences.slice(1));
     showWarnings();
     if (lead) byId("lead").append(figureNode(lead));
     byId("contents").append(contentsNode(names));
