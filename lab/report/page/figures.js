@@ -194,7 +194,8 @@ const spectralclipFigures = (function () {
       const ends = all.flatMap(({ series }) => [x(series)[0], x(series).at(-1)]);
       const values = extent(all.map(({ series }) => series.mean));
       return {
-        traces: [...bands, ...lines].filter((trace) => trace && trace.y.some(isNumber)),
+        // The best comes first in the model and is drawn last, above the others.
+        traces: [...bands.reverse(), ...lines.reverse()].filter((trace) => trace && trace.y.some(isNumber)),
         layout: layout({
           xaxis: axis(figure.x, figure.x.log ? decades(ends) : { rangemode: "tozero" }),
           yaxis: axis({ title: figure.y.title || view.label, log }, log ? decades(values) : {}),

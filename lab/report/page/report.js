@@ -98,7 +98,8 @@
     for (const trace of traces)
       if (trace.meta && isNumber(trace.meta.style) && !entries.has(trace.meta.label)) entries.set(trace.meta.label, trace);
     const focused = drawing.legend.contains(document.activeElement) ? document.activeElement.textContent : null;
-    const buttons = [...entries].map(([label, trace]) => {
+    const byStyle = [...entries].sort(([, a], [, b]) => a.meta.style - b.meta.style);
+    const buttons = byStyle.map(([label, trace]) => {
       const toggle = () => {
         if (!drawing.hidden.delete(label)) drawing.hidden.add(label);
         return guarded(drawing);
