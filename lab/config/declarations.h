@@ -2,7 +2,7 @@
 // The one place where keys are declared: visit(config, see) calls see(key, field, allowed, help) for each. TOML files,
 // --set, --help, the list of keys in the documents and the resolved configuration of a run all come from here. The keys
 // of a spectral clip ("clip.method", "clip.tau", …) are those of spectralclip/settings.h, and those of a task
-("nanogpt.layers", …) stand in its own folder (key_group.h); keys.cpp adds both.
+// ("nanogpt.layers", …) stand in its own folder (key_group.h); keys.cpp adds both.
 #pragma once
 
 #include "config/allowed.h"

@@ -47,7 +47,7 @@ ordered_json observed_layers(const StepReport& report) {
 spectralclip::torch::SpectralClipper make_observer(const NamedTensors& parameters) {
   spectralclip::torch::SpectralClipperOptions options;
   options.observe_only = true;
-  return {parameters, options};
+  return spectralclip::torch::SpectralClipper(parameters, options);
 }
 
 std::vector<at::Tensor> gradient_spectra(const NamedTensors& parameters) {

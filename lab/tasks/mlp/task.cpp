@@ -44,8 +44,8 @@ at::Tensor make_weight(const Config& config, std::int64_t layer, std::int64_t ro
   return weight.to(device_of(config));
 }
 
-struct PerceptronImpl : ::torch::nn::Module {
-  explicit PerceptronImpl(const Config& config) {
+struct Perceptron : ::torch::nn::Module {
+  explicit Perceptron(const Config& config) {
     const MlpKeys& mlp = config.of<MlpKeys>();
     for (std::int64_t layer = 0; layer <= mlp.hidden; ++layer) {
       auto part = std::make_shared<::torch::nn::Module>();
@@ -63,11 +63,10 @@ struct PerceptronImpl : ::torch::nn::Module {
   std::shared_ptr<::torch::nn::Module> network = std::make_shared<::torch::nn::Module>();
   std::vector<at::Tensor> weights;
 };
-TORCH_MODULE(Perceptron);
 
 class Mlp final : public TrainingTask {
  public:
-  explicit Mlp(const Config& config) : config_(config), keys_(config.of<MlpKeys>()), model_(config) {
+  explicit Mlp(const Config& config) : config_(config), keys_(config.of<MlpKeys>()), model_(std::make_shared<Perceptron>(config)) {
     const Samples all = make_samples(config);
     const auto kept =
         static_cast<std::int64_t>(std::llround((1.0 - keys_.validation) * static_cast<double>(keys_.samples)));
@@ -103,7 +102,7 @@ class Mlp final : public TrainingTask {
   }
 
  private:
-  [[nodiscard]] at::Tensor loss_of(const Samples& samples) { return at::mse_loss(model_(samples.x), samples.y); }
+  [[nodiscard]] at::Tensor loss_of(const Samples& samples) { return at::mse_loss(model_->forward(samples.x), samples.y); }
 
   // The training set in the epoch's order, so that a batch is a window of it: one copy an epoch.
   void enter_epoch(std::int64_t epoch) {
@@ -117,7 +116,7 @@ class Mlp final : public TrainingTask {
 
   Config config_;
   MlpKeys keys_;
-  Perceptron model_;
+  std::shared_ptr<Perceptron> model_;
   Samples train_, validation_, epoch_;
   std::int64_t epoch_number_ = -1;
 };
