@@ -12,9 +12,9 @@
 namespace spectralclip::lab::data {
 namespace {
 
-constexpr std::int32_t kMagic = 20240326, kFloat32 = 3, kBFloat16 = 5;
-constexpr std::size_t kHeaderBytes = 1024;
-using Header = std::array<std::int32_t, kHeaderBytes / 4>;
+constexpr std::int32_t kModelMagic = 20240326, kFloat32 = 3, kBFloat16 = 5;
+constexpr std::size_t kModelHeaderBytes = 1024;
+using ModelHeader = std::array<std::int32_t, kModelHeaderBytes / 4>;
 
 std::optional<std::string> problem(const Gpt2Shape& shape) {
   const auto [positions, vocabulary, layers, heads, channels, padded] = shape;
@@ -57,13 +57,13 @@ std::optional<std::int64_t> total_bytes(const std::vector<std::vector<std::int64
   return total;
 }
 
-Header read_header(std::span<const std::byte> bytes, const std::string& name) {
-  Header header{};
-  if (bytes.size() < kHeaderBytes)
+ModelHeader read_header(std::span<const std::byte> bytes, const std::string& name) {
+  ModelHeader header{};
+  if (bytes.size() < kModelHeaderBytes)
     throw_data_error(name, ": ", bytes.size(), " bytes are too few for the header of a model of llm.c (1024)");
-  std::memcpy(header.data(), bytes.data(), kHeaderBytes);
-  if (header[0] != kMagic)
-    throw_data_error(name, " is no model of llm.c: it begins with ", header[0], ", not with ", kMagic);
+  std::memcpy(header.data(), bytes.data(), kModelHeaderBytes);
+  if (header[0] != kModelMagic)
+    throw_data_error(name, " is no model of llm.c: it begins with ", header[0], ", not with ", kModelMagic);
   if (header[1] != kFloat32 && header[1] != kBFloat16)
     throw_data_error(name, " has version ", header[1], "; 3 (float32) and 5 (bfloat16) are read");
   return header;
@@ -81,19 +81,19 @@ std::vector<std::vector<std::int64_t>> llmc_shapes(const Gpt2Shape& shape) {
 }
 
 LlmcModel parse_llmc_model(std::span<const std::byte> bytes, const std::string& name) {
-  const Header header = read_header(bytes, name);
+  const ModelHeader header = read_header(bytes, name);
   LlmcModel model;
   model.shape = {header[2], header[3], header[4], header[5], header[6], header[7]};
   model.type = header[1] == kFloat32 ? ElementType::f32 : ElementType::bf16;
   if (const auto wrong = problem(model.shape)) throw_data_error(name, ": ", *wrong);
   const auto shapes = shapes_of(model.shape);
   const auto total = total_bytes(shapes, model.type);
-  const auto available = static_cast<std::int64_t>(bytes.size() - kHeaderBytes);
+  const auto available = static_cast<std::int64_t>(bytes.size() - kModelHeaderBytes);
   if (!total || *total != available)
     throw_data_error(name, ": ", available, " bytes of parameters; the header asks for ",
                      total ? std::to_string(*total) : "more than any file has", " (", model.shape.layers, " layers, ",
                      model.shape.channels, " channels, ", to_string(model.type), ")");
-  auto rest = bytes.subspan(kHeaderBytes);
+  auto rest = bytes.subspan(kModelHeaderBytes);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const auto size = static_cast<std::size_t>(*bytes_of(model.type, shapes[i]));
     model.tensors.push_back({kLlmcTensors[i], model.type, shapes[i], rest.first(size)});
@@ -117,7 +117,7 @@ void write_llmc_model(const std::string& path, const Gpt2Shape& shape, std::span
                          " of ", tensors[i].bytes.size(), " bytes; ", to_string(type), " ", shape_text(shapes[i]),
                          " was expected");
   }
-  Header header{kMagic, type == ElementType::f32 ? kFloat32 : kBFloat16};
+  ModelHeader header{kModelMagic, type == ElementType::f32 ? kFloat32 : kBFloat16};
   const std::array sizes = {shape.positions, shape.vocabulary, shape.layers,
                             shape.heads,     shape.channels,   shape.padded_vocabulary};
   std::ranges::transform(sizes, header.begin() + 2, [](std::int64_t size) { return static_cast<std::int32_t>(size); });

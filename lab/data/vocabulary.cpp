@@ -27,7 +27,7 @@ std::string decoded(const std::vector<char32_t>& symbols, std::span<const Token>
 
 Vocabulary::Vocabulary(std::vector<char32_t> symbols) : symbols_(std::move(symbols)) {
   std::ranges::sort(symbols_);
-  symbols_.erase(std::ranges::unique(symbols_).begin(), symbols_.end());
+  symbols_.erase(std::unique(symbols_.begin(), symbols_.end()), symbols_.end());
   if (symbols_.empty()) throw_data_error("a vocabulary needs at least one symbol");
   if (symbols_.size() > kMostSymbols)
     throw_data_error(symbols_.size(), " different characters; at most ", kMostSymbols, " fit a 16-bit token");
