@@ -66,7 +66,7 @@ bool check(const std::vector<std::string>& names) {
   return good;
 }
 
-void add_list(CLI::App& command, int& status) {
+void add_listing(CLI::App& command, int& status) {
   auto* list =
       command.add_subcommand("list", "each set: where it was found, or the commands that get it (as without a word)");
   list->callback([&status] {
@@ -108,7 +108,7 @@ void add_data(CLI::App& program, int& status) {
       "  spectralclip data\n"
       "  spectralclip data check shakespeare\n"
       "  SPECTRALCLIP_DATA=/big/disk spectralclip data where fineweb");
-  add_list(*command, status);
+  add_listing(*command, status);
   add_check(*command, status);
   add_where(*command, status);
   command->callback([&status, command] {
