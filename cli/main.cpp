@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   cli::add_run(program, status);
   cli::add_sweep(program, status);
   cli::add_sample(program, status);
+  cli::add_export(program, status);
   cli::add_report(program, status);
   cli::add_list(program, status);
   cli::add_data(program, status);

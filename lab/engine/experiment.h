@@ -71,6 +71,8 @@ struct TaskInfo {
   std::unique_ptr<Experiment> (*make)(const Config& config);
   // Tasks that make text: from a run's checkpoint, piece by piece. Null for the others.
   void (*sample)(const Config& config, const StateReader& state, const SampleOptions& options) = nullptr;
+  // Tasks whose networks others can read: a run's weights as a model file, its format by the ending. Null for the rest.
+  void (*write_model)(const Config& config, const StateReader& state, const std::string& path) = nullptr;
 };
 
 }  // namespace spectralclip::lab
