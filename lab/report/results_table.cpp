@@ -76,7 +76,8 @@ Json results_table(const std::string& task, const std::vector<const Group*>& gro
   table["caption"] = "Mean ± sample deviation over the seeds that finished. Click on a heading to sort.";
   if (best)
     table["caption"] = table["caption"].get<std::string>() +
-                       " Best: the smallest mean among those of which no seed diverged, if there is one.";
+                       " Best: the " + (best->larger_is_better ? "largest" : "smallest") +
+                       " mean among those of which no seed diverged, if there is one.";
   return table;
 }
 
@@ -121,9 +122,10 @@ std::string results_text(const std::string& task, const std::vector<const Group*
     if (best) text += fmt::format(" {}: {}.", best->main_result, spread(best->main));
     return text;
   }
-  text += fmt::format(" Smallest {}: {} with {}", best->main_result, best->label, spread(best->main));
+  text += fmt::format(" {} {}: {} with {}", best->larger_is_better ? "Largest" : "Smallest", best->main_result, best->label, spread(best->main));
   for (const Group* group : ranked(groups))
-    if (group != best && group->main.count > 0 && group->main.mean >= best->main.mean) {
+    if (group != best && group->main.count > 0 &&
+        (best->larger_is_better ? group->main.mean <= best->main.mean : group->main.mean >= best->main.mean)) {
       text += fmt::format("; next {} with {}", group->label, spread(group->main));
       break;
     }

@@ -14,7 +14,7 @@ namespace spectralclip::lab {
 namespace {
 
 const std::vector<std::string> kTopKeys = {"name", "summary", "preset", "set", "sweep", "space"};
-const std::vector<std::string> kSweepKeys = {"search", "trials", "metric", "best_seeds", "seed"};
+const std::vector<std::string> kSweepKeys = {"search", "trials", "metric", "better", "best_seeds", "seed"};
 const std::vector<std::string> kAxisKeys = {"low", "high", "scale", "points"};
 
 std::string joined(const std::string& prefix, std::string_view key) {
@@ -162,6 +162,11 @@ SweepDefinition parse_sweep(std::string_view text, std::string_view name) {
   definition.search = search_named(search);
   read(sweep, "sweep", "trials", definition.trials, "an integer");
   read(sweep, "sweep", "metric", definition.metric, "a string");
+  std::string better = "smaller";
+  read(sweep, "sweep", "better", better, "a string");
+  if (better != "smaller" && better != "larger")
+    throw InvalidArgument(fmt::format("sweep.better = \"{}\"; allowed: smaller, larger", better));
+  definition.larger_is_better = better == "larger";
   read(sweep, "sweep", "best_seeds", definition.best_seeds, "an integer");
   auto seed = static_cast<std::int64_t>(definition.seed);
   read(sweep, "sweep", "seed", seed, "an integer");
@@ -178,8 +183,9 @@ std::string to_toml(const SweepDefinition& definition) {
                                  quoted(definition.summary), quoted(definition.preset));
   text += "\n[set]\n";
   for (const auto& [key, value] : definition.set) text += fmt::format("{} = {}\n", quoted(key), literal(value));
-  text += fmt::format("\n[sweep]\nsearch = \"{}\"\ntrials = {}\nmetric = {}\nbest_seeds = {}\nseed = {}\n",
-                      name_of(definition.search), definition.trials, quoted(definition.metric), definition.best_seeds,
+  text += fmt::format("\n[sweep]\nsearch = \"{}\"\ntrials = {}\nmetric = {}\nbetter = \"{}\"\nbest_seeds = {}\nseed = {}\n",
+                      name_of(definition.search), definition.trials, quoted(definition.metric),
+                      definition.larger_is_better ? "larger" : "smaller", definition.best_seeds,
                       definition.seed);
   for (const Axis& axis : definition.space) {
     text += fmt::format("\n[space.{}]\nlow = {}\nhigh = {}\nscale = \"{}\"\n", quoted(axis.key), number(axis.low),

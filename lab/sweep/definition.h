@@ -8,7 +8,8 @@
 //   [sweep]
 //   search = "global"                     # grid, random, global
 //   trials = 300                          # grid: the product of the points, may be left out
-//   metric = "train_loss"                 # of the results, minimised
+//   metric = "train_loss"                 # of the results …
+//   better = "smaller"                    # … and which way it is better: smaller, larger
 //   best_seeds = 3                        # the best is run again over seeds 1 … 3; 0: not at all
 //   seed = 1                              # of the search and of every trial
 //   [space."optimizer.lr"]
@@ -36,6 +37,7 @@ struct SweepDefinition {
   SearchKind search = SearchKind::global;
   std::int64_t trials = 0;
   std::string metric = "train_loss";
+  bool larger_is_better = false;
   std::int64_t best_seeds = 3;
   std::uint64_t seed = 1;
   SearchSpace space = {};  // in the order of the text

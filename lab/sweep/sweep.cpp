@@ -27,7 +27,7 @@ class SweepRun {
   SweepRun(const SweepDefinition& definition, const SweepOptions& options)
       : definition_(definition),
         options_(options),
-        log_(options.directory, definition.space),
+        log_(options.directory, definition.space, definition.larger_is_better),
         search_(resume_search(definition.search, definition.space, definition.seed, log_.proposed(), log_.tells())),
         best_runs_(recorded_best_runs(definition, log_, options.directory)) {
     const std::vector<Candidate> interrupted = log_.interrupted();
@@ -129,7 +129,7 @@ class SweepRun {
   void end_trial(const Candidate& candidate, const TrialOutcome& outcome) {
     const Trial trial{candidate, definition_.seed, outcome.status, outcome.value, outcome.seconds, outcome.message};
     log_.record(trial);
-    search_->tell(candidate, trial.value);
+    search_->tell(candidate, log_.cost_of(trial));
     ++ended_here_;
     if (trial.status == TrialStatus::failed) ++failed_here_;
     save("running");

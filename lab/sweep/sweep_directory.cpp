@@ -103,7 +103,8 @@ void write_summary(const SweepDefinition& definition, const TrialLog& log, const
                   {"done", log.trials().size()},
                   {"diverged", counts[1]},
                   {"failed", counts[2]},
-                  {"metric", definition.metric}};
+                  {"metric", definition.metric},
+                  {"better", definition.larger_is_better ? "larger" : "smaller"}};
   summary["best"] = best == nullptr ? Json(nullptr) : log.json_of(*best);
   summary["best_runs"] = best_runs_json(best_runs);
   summary["space"] = space_json(definition.space);

@@ -30,16 +30,18 @@ class TrialLog {
  public:
   // Reads both files. Throws StateFileError: damage (json_lines.h), values of other keys than the space's, a trial that
   // is there twice or that was never proposed.
-  TrialLog(const std::string& directory, const SearchSpace& space);
+  TrialLog(const std::string& directory, const SearchSpace& space, bool larger_is_better = false);
 
   void propose(const Candidate& candidate);
   void record(const Trial& trial);
 
   [[nodiscard]] const std::vector<PastAsk>& proposed() const { return proposed_; }
   [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }  // in the order of their ends
+  // Values as a searcher wants them, smaller being better.
   [[nodiscard]] std::vector<PastTell> tells() const;
+  [[nodiscard]] std::optional<double> cost_of(const Trial& trial) const;
   [[nodiscard]] std::vector<Candidate> interrupted() const;  // proposed, not ended
-  [[nodiscard]] const Trial* best() const;                   // smallest value, the earliest of equals; or none
+  [[nodiscard]] const Trial* best() const;                   // the best value, the earliest of equals; or none
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] nlohmann::ordered_json json_of(const Trial& trial) const;  // as in trials.jsonl
 
@@ -49,6 +51,7 @@ class TrialLog {
   void take_proposal(const nlohmann::ordered_json& line);
   void take_trial(const nlohmann::ordered_json& line);
 
+  bool larger_is_better_;
   std::vector<std::string> keys_;
   std::vector<std::string> warnings_;
   std::vector<PastAsk> proposed_;
