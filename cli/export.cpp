@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// `spectralclip export RUN FILE`: the weights of a run as a model file that other programs read.
+// `spectralclip export`: everything that runs and sweeps recorded, as CSV.
+#include "report/export.h"
+
 #include <fmt/format.h>
 
-#include "clipper/atomic_file.h"
+#include <memory>
+
 #include "commands.h"
-#include "config/source.h"
-#include "record/checkpoint.h"
-#include "require.h"
-#include "tasks.h"
+#include "report/collect.h"
 
 namespace spectralclip::cli {
-namespace {
-
-int export_model(const std::string& directory, const std::string& path) {
-  const lab::Resolved resolved = lab::resolve_text(read_text(directory + "/config.toml"), directory + "/config.toml");
-  const lab::TaskInfo& task = find_task(resolved.config.task);
-  SPECTRALCLIP_REQUIRE(task.write_model != nullptr, directory, " is a run of ", task.name,
-                       ", whose network no other program reads");
-  task.write_model(resolved.config, lab::CheckpointFile(directory + "/checkpoint.bin"), path);
-  fmt::print("wrote {}\n", path);
-  return kDone;
-}
-
-}  // namespace
 
 void add_export(CLI::App& program, int& status) {
-  auto* command = program.add_subcommand("export", "the weights of a GPT-2 run as model.safetensors or llm.c's model file");
-  auto directory = std::make_shared<std::string>(), path = std::make_shared<std::string>();
-  command->add_option("RUN", *directory, "run directory")->required()->check(CLI::ExistingDirectory);
-  command->add_option("FILE", *path, "ends in .safetensors: Hugging Face's; else llm.c's")->required();
-  command->callback([directory, path, &status] { status = export_model(*directory, *path); });
+  auto* command = program.add_subcommand("export", "everything that runs and sweeps recorded, as CSV files");
+  auto directories = std::make_shared<std::vector<std::string>>();
+  auto out = std::make_shared<std::string>();
+  command->add_option("DIR", *directories, "run or sweep directories, or folders of them")->required();
+  command->add_option("--out", *out, "folder of the files (DIR/csv)");
+  command->footer(
+      "runs.csv: a line a run, with settings and results; metrics.csv, layers.csv, spectra.csv: a line a value;\n"
+      "trials.csv: a line a trial of a sweep. docs/laboratory.md says what each column is.");
+  command->callback([&status, directories, out] {
+    const auto found = lab::report::collect(*directories);
+    for (const std::string& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning);
+    const std::string folder = out->empty() ? directories->front() + "/csv" : *out;
+    for (const std::string& path : lab::report::write_tables(found, folder)) fmt::print("{}\n", path);
+    status = kDone;
+  });
 }
 
 }  // namespace spectralclip::cli

@@ -9,9 +9,11 @@
 #include "commands.h"
 #include "config/keys.h"
 #include "config/source.h"
+#include "effect.h"
 #include "engine/drive.h"
 #include "engine/stop_signal.h"
 #include "progress.h"
+#include "record/contents.h"
 #include "require.h"
 #include "run_many.h"
 #include "seeds.h"
@@ -100,6 +102,7 @@ std::vector<RunJob> jobs_of(const RunArguments& arguments) {
   for (const std::string& source : arguments.sources) {
     lab::Resolved resolved = lab::resolve(source, arguments.assignments);
     require_read(find_task(resolved.config.task), resolved);
+    require_effect(resolved.config, arguments.assignments);
     const std::string name = resolved.config.name;
     SPECTRALCLIP_REQUIRE(names.insert(name).second, "two runs are called \"", name, "\": they would share a directory");
     const std::string folder = root_of(arguments, name) + (several ? "/" + name : "");
@@ -133,6 +136,7 @@ int run(RunArguments arguments) {
     return kDone;
   }
   if (jobs.size() == 1) {
+    lab::require_place_for(lab::Contents::run, jobs.front().directory);
     const int status = run_one(arguments, jobs.front().resolved, jobs.front().directory);
     if (status == kDone) write_tables(jobs, jobs.front().directory);
     return status;

@@ -31,7 +31,7 @@ std::string allowed_text(const Range& range, bool integer) {
 }
 
 bool holds(const Range& range, double value) {
-  if (std::isnan(value)) return false;
+  if (!std::isfinite(value)) return false;
   return (range.open_low ? value > range.low : value >= range.low) &&
          (range.open_high ? value < range.high : value <= range.high);
 }
@@ -175,7 +175,7 @@ bool set_core_key(ClipConfig& clip, std::string_view key, std::string_view value
   const std::string near = nearest_name(key, known);
   throw InvalidArgument(detail::concat(
       "no key is called \"", key, "\"",
-      near.empty() ? std::string("; `spectralclip run --keys` lists them") : "; did you mean \"" + near + "\"?"));
+      near.empty() ? std::string("; `spectralclip list --keys` shows them") : "; did you mean \"" + near + "\"?"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, Optional
 import torch
 from torch import nn
 
-from . import _settings
+from . import _settings, distributed
 from ._groups import Group, Model, groups_of
 from ._library import ops
 from .options import Backend, Exhausted, Method
@@ -44,6 +44,9 @@ class SpectralClipper:
     Only a module shows which of its weights are embeddings.  Of named parameters those are skipped whose names say so
     (``wte``, ``wpe``, ``embed_tokens``, ``word_embeddings``, ...), of nameless ones none: add
     ``rules=skip_embeddings(model)``.
+
+    Parameters that are DTensors (FSDP2, tensor parallelism) are clipped where they lie, and every process calls the same
+    methods; thresholds and reports, of the whole matrices, are equal in all of them.
 
     >>> layer = nn.Linear(4, 3)
     >>> clipper = SpectralClipper(layer, threshold=0.1)
@@ -99,7 +102,10 @@ class SpectralClipper:
 
     def _build(self, names: list[str], parameters: list[torch.Tensor], own: list[list[str]]) -> None:
         detached = [p.detach() for p in parameters]
-        self._core = torch.classes.spectralclip.Clipper(names, detached, own, self._settings, self._rules)
+        distributed.refuse_flat_parameters(self._model, parameters)
+        is_split = distributed.is_distributed(parameters)
+        make = distributed.ShardedCore if is_split else torch.classes.spectralclip.Clipper
+        self._core = make(names, detached, own, self._settings, self._rules)
         self._handle: int = self._core.handle()
         self._names, self._parameters, self._own = names, parameters, own
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
@@ -128,6 +134,8 @@ class SpectralClipper:
             raise RuntimeError(
                 "gradients are clipped inside backward (hook_each_parameter); step() would clip them twice"
             )
+        if isinstance(self._core, distributed.ShardedCore):
+            return StepReport(self, self._core.step(self._parameters), self._moment())
         gradients, numbers = [], []
         for number, parameter in enumerate(self._parameters):
             if parameter.grad is not None:
@@ -187,6 +195,11 @@ class SpectralClipper:
             raise ValueError(f"accumulation_steps = {accumulation_steps} must be at least 1")
         if self._hooks:
             raise RuntimeError("the parameters are hooked already")
+        if isinstance(self._core, distributed.ShardedCore):
+            raise RuntimeError(
+                "gradients that are split over processes cannot be clipped inside backward: the sums over ranks need all of "
+                "them in the same order. Call step()."
+            )
         self._accumulation_steps = accumulation_steps
         self._hook_from(0)
 

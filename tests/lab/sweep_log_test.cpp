@@ -73,6 +73,34 @@ TEST(TrialLog, ReadsBackWhatWasWritten) {
   EXPECT_EQ(line["values"]["clip.tau"], 1.0 / 3.0);
 }
 
+TEST(TrialLog, AFailedAttemptEndsNoTrialAndIsNotTold) {
+  const ScratchFolder folder;
+  {
+    TrialLog log(folder.path(), kSpace);
+    log.propose(make_trial(1, 0).candidate);
+    Trial failed = make_trial(1, std::nullopt);
+    failed.status = TrialStatus::failed;
+    failed.message = "No space left";
+    log.record(failed);
+    log.record(failed);
+    log.propose(make_trial(2, 0).candidate);
+    log.record(make_trial(2, 0.25));
+    log.propose(make_trial(3, 0).candidate, {2});
+  }
+  TrialLog log(folder.path(), kSpace);
+  EXPECT_EQ(log.trials().size(), 1U);
+  EXPECT_EQ(log.failures().size(), 2U);
+  EXPECT_FALSE(log.has_ended(1));
+  ASSERT_EQ(log.interrupted().size(), 2U);
+  EXPECT_EQ(log.interrupted()[0].trial, 1);
+  ASSERT_EQ(log.tells().size(), 1U);
+  EXPECT_EQ(log.tells()[0].candidate.trial, 2);
+  EXPECT_EQ(log.proposed()[2].told, 1);
+  log.record(make_trial(1, 0.5));
+  EXPECT_EQ(log.best()->candidate.trial, 2);
+  EXPECT_TRUE(log.interrupted().size() == 1 && !log.was_told(1) && log.was_told(2));
+}
+
 TEST(TrialLog, CutsATornLastLineAtEveryLength) {
   const ScratchFolder folder;
   fill(folder);

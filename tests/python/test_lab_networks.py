@@ -226,7 +226,7 @@ def test_gpt2_is_the_one_of_transformers(gpt2, tmp_path):
     assert ours["loss"] == pytest.approx(loss.item(), rel=1e-6)
     norm = torch.linalg.vector_norm(torch.stack([p.grad.norm() for p in model.parameters()])).item()
     assert ours["grad_norm_pre"] == pytest.approx(norm, rel=1e-5)
-    assert call("export", out, tmp_path / "after.safetensors").returncode == 0
+    assert call("export-model", out, tmp_path / "after.safetensors").returncode == 0
     after, before = load_file(tmp_path / "after.safetensors"), load_file(folder / "model.safetensors")
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
     assert set(after) == set(gradients)
@@ -248,7 +248,7 @@ def test_the_way_back_and_llmc_files(gpt2, tmp_path):
     home = tmp_path / "model"
     home.mkdir()
     (home / "config.json").write_bytes((folder / "config.json").read_bytes())
-    assert call("export", out, home / "model.safetensors").returncode == 0
+    assert call("export-model", out, home / "model.safetensors").returncode == 0
     again = transformers.GPT2LMHeadModel.from_pretrained(home).eval()
     tokens = np.frombuffer((folder / "train.bin").read_bytes()[1024:], dtype="<u2").astype(np.int64)
     with torch.no_grad():
@@ -256,13 +256,13 @@ def test_the_way_back_and_llmc_files(gpt2, tmp_path):
         loss = torch.nn.functional.cross_entropy(again(rows[:, :-1]).logits.flatten(0, 1), rows[:, 1:].flatten()).item()
     ours = one_plain_step(folder, tmp_path / "one", home / "model.safetensors")
     assert lines(ours / "metrics.jsonl")[0]["loss"] == pytest.approx(loss, rel=1e-6)
-    assert call("export", out, tmp_path / "model.bin").returncode == 0
+    assert call("export-model", out, tmp_path / "model.bin").returncode == 0
     header = struct.unpack("<8i", (tmp_path / "model.bin").read_bytes()[:32])
     assert header == (20240326, 3, 16, 96, 2, 2, 32, 128)
     theirs = one_plain_step(folder, tmp_path / "two", tmp_path / "model.bin")
     assert lines(ours / "metrics.jsonl")[0]["loss"] == lines(theirs / "metrics.jsonl")[0]["loss"]
     for run_directory, name in ((ours, "a.safetensors"), (theirs, "b.safetensors")):
-        assert call("export", run_directory, tmp_path / name).returncode == 0
+        assert call("export-model", run_directory, tmp_path / name).returncode == 0
     first, second = load_file(tmp_path / "a.safetensors"), load_file(tmp_path / "b.safetensors")
     assert all(torch.equal(first[name], second[name]) for name in first)
 

@@ -273,7 +273,7 @@
   function figureNode(figure) {
     const drawing = {
       figure,
-      chosen: {},
+      chosen: kinds[figure.kind].start ? kinds[figure.kind].start(figure) : {},
       hidden: new Set(),
       width: 0,
       plot: element("div", { class: "plot", role: "img", "aria-label": figure.label }),
@@ -303,10 +303,12 @@
       element("p", { class: "reproduce" }, table.caption),
     ]);
     const settings = within(model.settings, name).map(settingsNode).filter(Boolean);
-    const figures = within(model.figures, name).map(figureNode);
+    const figures = within(model.figures, name).filter((figure) => figure !== lead).map(figureNode);
     const head = element("h2", { id: partId(name) }, name);
     return element("section", { "aria-labelledby": partId(name) }, head, ...tables, ...settings, ...figures);
   }
+  // The first screen: what the summary says in words, as a picture.
+  const lead = model.figures.length > 0 && model.figures[0].kind === "curves" ? model.figures[0] : null;
   function contentsNode(names) {
     const link = (id, text) => element("a", { href: "#" + id }, text);
     const items = names.map((name) => {
@@ -341,6 +343,7 @@
     byId("title").textContent = model.title;
     byId("summary").append(...model.summary.map((sentence) => element("p", {}, sentence)));
     showWarnings();
+    if (lead) byId("lead").append(figureNode(lead));
     byId("contents").append(contentsNode(names));
     if (model.figures.length === 0) byId("content").append(emptyNode());
     byId("content").append(...names.map(partNode));
