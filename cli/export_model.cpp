@@ -25,7 +25,8 @@ int export_model(const std::string& directory, const std::string& path) {
 }  // namespace
 
 void add_export_model(CLI::App& program, int& status) {
-  auto* command = program.add_subcommand("export-model", "the weights of a GPT-2 run as model.safetensors or llm.c's model file");
+  auto* command =
+      program.add_subcommand("export-model", "the weights of a GPT-2 run as model.safetensors or llm.c's model file");
   auto directory = std::make_shared<std::string>(), path = std::make_shared<std::string>();
   command->add_option("RUN", *directory, "run directory")->required()->check(CLI::ExistingDirectory);
   command->add_option("FILE", *path, "ends in .safetensors: Hugging Face's; else llm.c's")->required();

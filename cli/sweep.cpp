@@ -64,8 +64,8 @@ void require_runnable(const lab::SweepDefinition& definition) {
   for (const lab::Metric& metric : task.metrics)
     SPECTRALCLIP_REQUIRE(
         metric.name != definition.metric || (metric.better == lab::Better::larger) == definition.larger_is_better,
-        "sweep.better = \"", definition.larger_is_better ? "larger" : "smaller", "\", but ", metric.name, " of ", task.name,
-        " is better when it is ", definition.larger_is_better ? "smaller" : "larger");
+        "sweep.better = \"", definition.larger_is_better ? "larger" : "smaller", "\", but ", metric.name, " of ",
+        task.name, " is better when it is ", definition.larger_is_better ? "smaller" : "larger");
   require_effect(resolved.config, assignments);
 }
 

@@ -52,11 +52,10 @@ std::string allowed_text_for(const Field&, const AnyValue& any) {
 
 // Which kinds of values a field may have: the visitor of a task's keys has lost the types and meets all combinations.
 template <class Field, class Allowed>
-inline constexpr bool kFits = std::is_same_v<Allowed, AnyValue>
-                                  ? std::is_same_v<Field, std::string> || std::is_same_v<Field, bool>
-                              : std::is_same_v<Allowed, Choice>
-                                  ? std::is_same_v<Field, std::string>
-                                  : !std::is_same_v<Field, std::string> && !std::is_same_v<Field, bool>;
+inline constexpr bool kFits =
+    std::is_same_v<Allowed, AnyValue> ? std::is_same_v<Field, std::string> || std::is_same_v<Field, bool>
+    : std::is_same_v<Allowed, Choice> ? std::is_same_v<Field, std::string>
+                                      : !std::is_same_v<Field, std::string> && !std::is_same_v<Field, bool>;
 
 // All keys, those of the tasks last.
 template <class See>

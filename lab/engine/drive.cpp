@@ -132,7 +132,7 @@ class Run {
   nlohmann::ordered_json write_summary(const std::string& status, const nlohmann::ordered_json& results,
                                        const std::string& reason) {
     nlohmann::ordered_json summary{
-        {"status", status}, {"task", config_.task},          {"name", config_.name},           {"seed", config_.seed},
+        {"status", status}, {"task", config_.task},     {"name", config_.name},           {"seed", config_.seed},
         {"step", step_},    {"steps", planned_steps()}, {"seconds", directory_.seconds()}};
     if (status == "diverged") {
       summary["diverged_at"] = step_ + 1;

@@ -48,9 +48,9 @@ enum class Better { smaller, larger };
 
 // One of the numbers in results(), which may also stand in the lines of metrics.jsonl.
 struct Metric {
-  std::string name;         // "val_loss"
-  std::string label = {};   // "validation loss"; empty: the name
-  std::string unit = {};    // "nats a token", "%"; empty: none
+  std::string name;        // "val_loss"
+  std::string label = {};  // "validation loss"; empty: the name
+  std::string unit = {};   // "nats a token", "%"; empty: none
   Better better = Better::smaller;
 };
 

@@ -30,7 +30,8 @@ void start(const std::string& name, at::Tensor weight, std::uint64_t seed, std::
   } else if (weight.dim() == 1) {
     weight.fill_(1);
   } else {
-    Draws(seed, "gpt." + name).fill_normal(std::span(weight.data_ptr<float>(), static_cast<std::size_t>(weight.numel())));
+    Draws(seed, "gpt." + name)
+        .fill_normal(std::span(weight.data_ptr<float>(), static_cast<std::size_t>(weight.numel())));
     const bool residual = name.ends_with("c_proj.weight");
     weight.mul_(residual ? kStart / std::sqrt(2.0 * static_cast<double>(layers)) : kStart);
   }

@@ -17,9 +17,9 @@ struct GptShape {
   std::int64_t layers = 12;
   std::int64_t heads = 12;
   std::int64_t width = 768;
-  bool bias = true;              // of linear layers and LayerNorms
-  bool separate_qkv = false;     // three matrices attn.q, attn.k, attn.v instead of attn.c_attn
-  bool tanh_gelu = true;         // GPT-2's approximation; false: the exact one (nanoGPT)
+  bool bias = true;           // of linear layers and LayerNorms
+  bool separate_qkv = false;  // three matrices attn.q, attn.k, attn.v instead of attn.c_attn
+  bool tanh_gelu = true;      // GPT-2's approximation; false: the exact one (nanoGPT)
   double dropout = 0;
 };
 // Throws InvalidArgument when heads do not divide the width.

@@ -29,7 +29,9 @@ at::Tensor read(const TensorView& view) {
 at::Tensor on_cpu(const at::Tensor& tensor) { return tensor.detach().to(at::kCPU, at::kFloat).contiguous(); }
 
 // The matrices that are a Conv1D there.
-bool is_conv1d(const std::string& name) { return name.starts_with("h.") && name.ends_with("weight") && name.find("ln_") == std::string::npos; }
+bool is_conv1d(const std::string& name) {
+  return name.starts_with("h.") && name.ends_with("weight") && name.find("ln_") == std::string::npos;
+}
 
 void require_fused(const std::string& path, const Gpt& gpt) {
   SPECTRALCLIP_REQUIRE(!gpt.shape().separate_qkv, path, ": such files have queries, keys and values in one matrix");
@@ -57,14 +59,15 @@ void save_safetensors(const std::string& path, const Gpt& gpt) {
 }
 
 // llm.c's order; the part behind "h.N." for those that are stacked.
-constexpr std::array kNames = {"wte.weight",         "wpe.weight",       "ln_1.weight",  "ln_1.bias",
+constexpr std::array kNames = {"wte.weight",         "wpe.weight",       "ln_1.weight",        "ln_1.bias",
                                "attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "attn.c_proj.bias",
                                "ln_2.weight",        "ln_2.bias",        "mlp.c_fc.weight",    "mlp.c_fc.bias",
                                "mlp.c_proj.weight",  "mlp.c_proj.bias",  "ln_f.weight",        "ln_f.bias"};
 bool is_stacked(std::size_t place) { return place >= 2 && place < 14; }
 
 data::Gpt2Shape llmc_shape(const GptShape& shape) {
-  return {shape.context, shape.vocabulary, shape.layers, shape.heads, shape.width, (shape.vocabulary + 127) / 128 * 128};
+  return {shape.context, shape.vocabulary, shape.layers,
+          shape.heads,   shape.width,      (shape.vocabulary + 127) / 128 * 128};
 }
 
 void load_llmc(const std::string& path, Gpt& gpt) {
@@ -75,7 +78,8 @@ void load_llmc(const std::string& path, Gpt& gpt) {
     return detail::concat("context ", s.positions, ", vocabulary ", s.vocabulary, ", ", s.layers, " layers, ", s.heads,
                           " heads, width ", s.channels);
   };
-  SPECTRALCLIP_REQUIRE(file.model().shape == wanted, path, " has ", text(file.model().shape), "; expected ", text(wanted));
+  SPECTRALCLIP_REQUIRE(file.model().shape == wanted, path, " has ", text(file.model().shape), "; expected ",
+                       text(wanted));
   const auto parameters = gpt.named_parameters();
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     const at::Tensor all = read(file.model().tensors[i]);

@@ -13,8 +13,8 @@ namespace spectralclip::lab {
 namespace {
 
 void require_length(const char* which, const data::Tokens& tokens, const GptShape& shape, const std::string& source) {
-  SPECTRALCLIP_REQUIRE(tokens.size() > shape.context, source, ": ", tokens.size(), " ", which, " tokens, but a context of ",
-                       shape.context, " needs ", shape.context + 1);
+  SPECTRALCLIP_REQUIRE(tokens.size() > shape.context, source, ": ", tokens.size(), " ", which,
+                       " tokens, but a context of ", shape.context, " needs ", shape.context + 1);
 }
 
 }  // namespace

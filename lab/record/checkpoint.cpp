@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kMagic = "spectralclip run";
 constexpr std::uint32_t kVersion = 2;
-constexpr std::size_t kTailBytes = 16;      // offset of the directory, checksum
-constexpr std::size_t kBlock = 1 << 20;     // read at once for the checksum
+constexpr std::size_t kTailBytes = 16;        // offset of the directory, checksum
+constexpr std::size_t kBlock = 1 << 20;       // read at once for the checksum
 constexpr std::uint64_t kMostHead = 1 << 24;  // no configuration or directory is longer
 
 // One that is open for reading; throws with the system's reason.

@@ -208,9 +208,14 @@ void add_training_figures(ModelParts& parts, const std::string& task, const std:
     const std::vector<View> metric = place_views(parts, groups, recorded(groups, {key}));
     if (metric.empty()) continue;
     const std::string label = metric.front().quantity.label;
-    const CurvesText steps{key + "-steps", label + " over steps", "A metric of the task.", "step", "step", label, false};
-    const CurvesText seconds{key + "-seconds", label + " over wall-clock time",
-                             "The same against the time since the first step.", "seconds", "seconds of training", label,
+    const CurvesText steps{key + "-steps", label + " over steps", "A metric of the task.", "step", "step", label,
+                           false};
+    const CurvesText seconds{key + "-seconds",
+                             label + " over wall-clock time",
+                             "The same against the time since the first step.",
+                             "seconds",
+                             "seconds of training",
+                             label,
                              false};
     add_curves(parts, task, groups, metric, steps);
     add_curves(parts, task, groups, timed_views(metric), seconds);

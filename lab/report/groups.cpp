@@ -175,7 +175,7 @@ std::vector<const Group*> groups_of(const std::vector<Group>& groups, const std:
 }
 
 std::vector<const Group*> ranked(std::vector<const Group*> groups) {
-  const auto place = [](const Group* group) { 
+  const auto place = [](const Group* group) {
     return group->main.count == 0 ? HUGE_VAL : group->larger_is_better ? -group->main.mean : group->main.mean;
   };
   std::stable_sort(groups.begin(), groups.end(), [&](const Group* a, const Group* b) { return place(a) < place(b); });

@@ -192,8 +192,8 @@ std::string to_toml(const SweepDefinition& definition) {
       "\n[sweep]\nsearch = \"{}\"\ntrials = {}\nmetric = {}\nbetter = \"{}\"\nseed = {}\nseeds = {}\n"
       "best_seeds = {}\nahead = {}\n",
       name_of(definition.search), definition.trials, quoted(definition.metric),
-      definition.larger_is_better ? "larger" : "smaller", definition.seed, definition.seeds,
-      definition.best_seeds, definition.ahead);
+      definition.larger_is_better ? "larger" : "smaller", definition.seed, definition.seeds, definition.best_seeds,
+      definition.ahead);
   for (const Axis& axis : definition.space) {
     text += fmt::format("\n[space.{}]\nlow = {}\nhigh = {}\nscale = \"{}\"\n", quoted(axis.key), number(axis.low),
                         number(axis.high), axis.scale == Scale::log ? "log" : "linear");

@@ -52,8 +52,8 @@ class TrialLog {
   [[nodiscard]] const Trial& ended(std::int64_t trial) const;  // has_ended
   [[nodiscard]] std::vector<PastTell> tells() const;           // in the order of telling, smaller being better
   [[nodiscard]] std::optional<double> cost_of(const Trial& trial) const;  // as a searcher wants it
-  [[nodiscard]] std::vector<Candidate> interrupted() const;    // proposed, not ended
-  [[nodiscard]] const Trial* best() const;                     // the best value, the earliest of equals; or none
+  [[nodiscard]] std::vector<Candidate> interrupted() const;               // proposed, not ended
+  [[nodiscard]] const Trial* best() const;  // the best value, the earliest of equals; or none
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] nlohmann::ordered_json json_of(const Trial& trial) const;  // as in trials.jsonl
 

@@ -43,8 +43,8 @@ void read_archive(const StateReader& in, const std::string& section,
     archive.load_from(read, [size] { return static_cast<std::size_t>(size); });
     take(archive);
   } catch (const c10::Error& error) {
-    throw StateFileError(detail::concat("section \"", section,
-                                        "\" of the checkpoint cannot be read: ", error.what_without_backtrace()));
+    throw StateFileError(
+        detail::concat("section \"", section, "\" of the checkpoint cannot be read: ", error.what_without_backtrace()));
   }
 }
 

@@ -14,8 +14,7 @@ at::Device device_of(const Config& config) {
     (void)at::empty({1}, at::TensorOptions(device));
     return device;
   } catch (const c10::Error& error) {
-    throw InvalidArgument(
-        detail::concat("device = \"", config.device, "\": ", error.what_without_backtrace()));
+    throw InvalidArgument(detail::concat("device = \"", config.device, "\": ", error.what_without_backtrace()));
   }
 }
 

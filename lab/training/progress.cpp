@@ -48,7 +48,8 @@ void Certificate::count(const StepReport& report) {
 void Certificate::check(const StepReport& report, const spectralclip::torch::NamedTensors& parameters, double margin) {
   const at::NoGradGuard no_grad;
   for (const LayerReport& layer : report.layers) {
-    const bool sure = layer.has_gradient && layer.treatment == Treatment::spectral && layer.clip.status == ClipStatus::ok;
+    const bool sure =
+        layer.has_gradient && layer.treatment == Treatment::spectral && layer.clip.status == ClipStatus::ok;
     // A parameter that is several matrices has layers named name[i]: those are left out.
     if (!sure || !std::isfinite(layer.clip.tau) || layer.name.ends_with("]")) continue;
     const at::Tensor& gradient = parameters.at(layer.parameter).second.grad();
@@ -67,8 +68,8 @@ nlohmann::ordered_json Certificate::json() const {
   nlohmann::ordered_json by_layer = nlohmann::ordered_json::object();
   for (const auto& [layer, reasons] : unsure_by_layer_)
     for (const auto& [reason, steps] : reasons) by_layer[layer][reason] = steps;
-  return {{"layer_steps", layer_steps_}, {"unsure", unsure_},           {"unsure_by_layer", by_layer},
-          {"checked", checked_},         {"missed", missed_},           {"largest_excess", largest_excess_}};
+  return {{"layer_steps", layer_steps_}, {"unsure", unsure_}, {"unsure_by_layer", by_layer},
+          {"checked", checked_},         {"missed", missed_}, {"largest_excess", largest_excess_}};
 }
 
 void Certificate::save(StateWriter& out) const {

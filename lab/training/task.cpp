@@ -20,9 +20,8 @@ NamedTensors trained_parameters(const ::torch::nn::Module& model) {
 }
 
 bool is_hidden_matrix(const std::string& name, const at::Tensor& parameter) {
-  return parameter.dim() >= 2 && std::none_of(kTables.begin(), kTables.end(), [&](const char* table) {
-           return name.find(table) != std::string::npos;
-         });
+  return parameter.dim() >= 2 && std::none_of(kTables.begin(), kTables.end(),
+                                              [&](const char* table) { return name.find(table) != std::string::npos; });
 }
 
 std::vector<ParameterGroup> standard_groups(const NamedTensors& parameters, const OptimizerConfig& config) {

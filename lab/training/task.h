@@ -59,7 +59,8 @@ class TrainingTask {
 // Weight matrices between hidden layers: two axes or more, and no embedding, position table or head.
 [[nodiscard]] bool is_hidden_matrix(const std::string& name, const at::Tensor& parameter);
 // One group of all; with optimizer.vectors = adam or adamw the hidden matrices and, beside them, the rest.
-[[nodiscard]] std::vector<ParameterGroup> standard_groups(const NamedTensors& parameters, const OptimizerConfig& config);
+[[nodiscard]] std::vector<ParameterGroup> standard_groups(const NamedTensors& parameters,
+                                                          const OptimizerConfig& config);
 
 using MakeTask = std::unique_ptr<TrainingTask> (*)(const Config& config);
 [[nodiscard]] std::unique_ptr<Experiment> make_training(const Config& config, MakeTask make);
@@ -67,7 +68,8 @@ using MakeTask = std::unique_ptr<TrainingTask> (*)(const Config& config);
 // TaskInfo::make of a task whose constructor takes (config).
 template <class Task>
 [[nodiscard]] std::unique_ptr<Experiment> train(const Config& config) {
-  return make_training(config, [](const Config& c) -> std::unique_ptr<TrainingTask> { return std::make_unique<Task>(c); });
+  return make_training(config,
+                       [](const Config& c) -> std::unique_ptr<TrainingTask> { return std::make_unique<Task>(c); });
 }
 
 }  // namespace spectralclip::lab

@@ -52,9 +52,10 @@ struct Silent final : ProgressSink {
   Progress last;
 };
 
-const TaskInfo kWalk{"walk", "", {{"value"}}, {"train", "record"}, [](const Config& config) -> std::unique_ptr<Experiment> {
-                       return std::make_unique<Walk>(config);
-                     }};
+const TaskInfo kWalk{
+    "walk", "", {{"value"}}, {"train", "record"}, [](const Config& config) -> std::unique_ptr<Experiment> {
+      return std::make_unique<Walk>(config);
+    }};
 
 class Drive : public ::testing::Test {
  protected:

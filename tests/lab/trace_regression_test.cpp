@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "constants.h"
-#include "lab/trace_matrices.h"
 #include "lab/memory_recorder.h"
+#include "lab/trace_matrices.h"
 #include "spectralclip/error.h"
 #include "studies/trace_method.h"
 #include "studies/trace_problem.h"

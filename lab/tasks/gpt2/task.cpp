@@ -5,8 +5,8 @@
 
 #include "data/data_error.h"
 #include "data/locate.h"
-#include "data/token_data.h"
 #include "data/shard_order.h"
+#include "data/token_data.h"
 #include "models/gpt_files.h"
 #include "models/language_task.h"
 #include "record/state.h"
@@ -16,16 +16,16 @@
 namespace spectralclip::lab {
 namespace {
 
-data::TokenData with_tokens(const std::vector<std::string>& files, const std::string& train, const std::string& validation,
-                            std::int64_t vocabulary) {
+data::TokenData with_tokens(const std::vector<std::string>& files, const std::string& train,
+                            const std::string& validation, std::int64_t vocabulary) {
   const auto folder_with = [&](const std::string& part) {
     for (const std::string& file : files)
       if (file.find(part) != std::string::npos && file.ends_with(".bin")) return file.substr(0, file.rfind('/'));
     data::throw_data_error("among ", files.size(), " files of the set (the first: ", files.front(), ") no shard has \"",
                            part, "\" in its name");
   };
-  return data::open_shards(folder_with(train) + "/*" + train + "*.bin", folder_with(validation) + "/*" + validation + "*.bin",
-                           vocabulary);
+  return data::open_shards(folder_with(train) + "/*" + train + "*.bin",
+                           folder_with(validation) + "/*" + validation + "*.bin", vocabulary);
 }
 
 data::TokenData open_data(const Config& config) {
@@ -34,7 +34,8 @@ data::TokenData open_data(const Config& config) {
     return data::open_shards(config.data.path, keys.validation == "found" ? "" : keys.validation, keys.vocabulary);
   const auto files = data::locate(keys.set);
   // Where WikiText-2's training text is not there as tokens, its test text trains; the validation text validates.
-  const bool has_train = std::any_of(files.begin(), files.end(), [](const auto& f) { return f.ends_with("train.bin"); });
+  const bool has_train =
+      std::any_of(files.begin(), files.end(), [](const auto& f) { return f.ends_with("train.bin"); });
   if (keys.set == "wikitext2") return with_tokens(files, has_train ? "train" : "test", "valid", keys.vocabulary);
   return with_tokens(files, "_train_", "_val_", keys.vocabulary);
 }
@@ -53,7 +54,8 @@ class Gpt2 final : public LanguageTask {
   explicit Gpt2(const Config& config)
       : LanguageTask(config, open_data(config), shape_of(config.of<Gpt2Keys>()),
                      {config.of<Gpt2Keys>().eval_samples, config.of<Gpt2Keys>().final_samples}),
-        order_(tokens().train, {.batch = config.train.batch, .length = config.of<Gpt2Keys>().context,
+        order_(tokens().train, {.batch = config.train.batch,
+                                .length = config.of<Gpt2Keys>().context,
                                 .shuffle = config.of<Gpt2Keys>().order == "shuffled"}),
         is_random_(config.of<Gpt2Keys>().order == "random") {
     if (const std::string& init = config.of<Gpt2Keys>().init; init != "random") load_gpt(init, gpt());
@@ -64,8 +66,7 @@ class Gpt2 final : public LanguageTask {
     if (is_random_) return LanguageTask::batch(step, micro);
     const data::ShardPlace place = order_.place((step - 1) * config().train.accumulation + micro);
     std::int64_t begin = place.token;
-    for (std::int64_t shard = 0; shard < place.shard; ++shard)
-      begin += std::ssize(tokens().train.shard(shard));
+    for (std::int64_t shard = 0; shard < place.shard; ++shard) begin += std::ssize(tokens().train.shard(shard));
     std::vector<std::int64_t> places;
     for (std::int64_t row = 0; row < config().train.batch; ++row) places.push_back(begin + row * gpt().shape().context);
     return crops(tokens().train, places, true);

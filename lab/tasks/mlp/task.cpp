@@ -66,7 +66,8 @@ struct Perceptron : ::torch::nn::Module {
 
 class Mlp final : public TrainingTask {
  public:
-  explicit Mlp(const Config& config) : config_(config), keys_(config.of<MlpKeys>()), model_(std::make_shared<Perceptron>(config)) {
+  explicit Mlp(const Config& config)
+      : config_(config), keys_(config.of<MlpKeys>()), model_(std::make_shared<Perceptron>(config)) {
     const Samples all = make_samples(config);
     const auto kept =
         static_cast<std::int64_t>(std::llround((1.0 - keys_.validation) * static_cast<double>(keys_.samples)));
@@ -102,7 +103,9 @@ class Mlp final : public TrainingTask {
   }
 
  private:
-  [[nodiscard]] at::Tensor loss_of(const Samples& samples) { return at::mse_loss(model_->forward(samples.x), samples.y); }
+  [[nodiscard]] at::Tensor loss_of(const Samples& samples) {
+    return at::mse_loss(model_->forward(samples.x), samples.y);
+  }
 
   // The training set in the epoch's order, so that a batch is a window of it: one copy an epoch.
   void enter_epoch(std::int64_t epoch) {
@@ -124,12 +127,14 @@ class Mlp final : public TrainingTask {
 }  // namespace
 
 TaskInfo mlp_task() {
-  return {.name = "mlp-heavy-tail",
-          .help = "a perceptron learns x1 x2 x3 while heavy-tailed noise hits its gradients (the paper's Table 1, "
-                  "heatmaps)",
-          .metrics = {{.name = "train_loss", .label = "training loss"}, {.name = "val_loss", .label = "validation loss"}},
-          .groups = {"train", "record", "optimizer", "clip", "noise", "mlp"},
-          .make = &train<Mlp>};
+  return {
+      .name = "mlp-heavy-tail",
+      .help =
+          "a perceptron learns x1 x2 x3 while heavy-tailed noise hits its gradients (the paper's Table 1, "
+          "heatmaps)",
+      .metrics = {{.name = "train_loss", .label = "training loss"}, {.name = "val_loss", .label = "validation loss"}},
+      .groups = {"train", "record", "optimizer", "clip", "noise", "mlp"},
+      .make = &train<Mlp>};
 }
 
 }  // namespace spectralclip::lab

@@ -36,7 +36,8 @@ struct NanogptKeys {
   }
 
   void validate() const {
-    SPECTRALCLIP_REQUIRE(width % heads == 0, "nanogpt.width = ", width, ": expected a multiple of nanogpt.heads = ", heads);
+    SPECTRALCLIP_REQUIRE(width % heads == 0, "nanogpt.width = ", width,
+                         ": expected a multiple of nanogpt.heads = ", heads);
   }
 };
 
