@@ -124,7 +124,10 @@ def test_accumulated_passes_are_the_mean(text, tmp_path):
     words += settings(optimizer__vector_lr=0.0)
     small = settings(train__batch=2)
     once = lines(run("nanogpt-shakespeare", tmp_path / "once", *words, *small) / "metrics.jsonl")
-    twice = lines(run("nanogpt-shakespeare", tmp_path / "twice", *words, *small, *settings(train__accumulation=2)) / "metrics.jsonl")
+    twice = lines(
+        run("nanogpt-shakespeare", tmp_path / "twice", *words, *small, *settings(train__accumulation=2))
+        / "metrics.jsonl"
+    )
     assert 0 < twice[0]["grad_norm_pre"] < 1.01 * once[0]["grad_norm_pre"]
     assert twice[0]["loss"] != once[0]["loss"]
 
@@ -141,7 +144,10 @@ def test_a_budget_of_time_ends_the_run(text, tmp_path):
 def test_samples_come_from_the_checkpoint(text, tmp_path):
     out = run("nanogpt-shakespeare", tmp_path / "run", *TINY, *settings(data__path=text, train__steps=20))
     one = call("sample", out, "--tokens", 30, "--seed", 1, "--prompt", "A")
-    again, other = call("sample", out, "--tokens", 30, "--seed", 1, "--prompt", "A"), call("sample", out, "--tokens", 30, "--seed", 2)
+    again, other = (
+        call("sample", out, "--tokens", 30, "--seed", 1, "--prompt", "A"),
+        call("sample", out, "--tokens", 30, "--seed", 2),
+    )
     assert one.returncode == 0, one.stderr
     assert one.stdout == again.stdout and one.stdout != other.stdout
     assert one.stdout.startswith("A") and len(one.stdout.strip("\n")) >= 25
@@ -151,7 +157,9 @@ def test_samples_come_from_the_checkpoint(text, tmp_path):
 
 
 def test_dirty_tokens_make_learning_harder(text, tmp_path):
-    clean = summary(run("nanogpt-shakespeare", tmp_path / "clean", *TINY, *settings(data__path=text, optimizer__lr=0.05)))
+    clean = summary(
+        run("nanogpt-shakespeare", tmp_path / "clean", *TINY, *settings(data__path=text, optimizer__lr=0.05))
+    )
     words = settings(data__path=text, optimizer__lr=0.05, data__corrupt=0.5, data__corrupt_burst=32)
     dirty = summary(run("nanogpt-shakespeare", tmp_path / "dirty", *TINY, *words))
     assert dirty["results"]["val_loss"] > clean["results"]["val_loss"] + 0.05
@@ -205,7 +213,9 @@ def gpt2_settings(folder, **more):
 def one_plain_step(folder, out, init):
     """SGD with rate 1 and nothing else: the weights before, less those after, are the gradients."""
     words = gpt2_settings(folder, gpt2__init=init, train__steps=1, optimizer__kind="sgd", optimizer__lr=1.0)
-    words += settings(optimizer__vectors="same", optimizer__weight_decay=0, clip__kind="none", train__schedule="constant")
+    words += settings(
+        optimizer__vectors="same", optimizer__weight_decay=0, clip__kind="none", train__schedule="constant"
+    )
     words += settings(train__warmup_steps=0, train__accumulation=1)
     return run("gpt2-fineweb", out, *words)
 
@@ -268,7 +278,9 @@ def test_the_way_back_and_llmc_files(gpt2, tmp_path):
 
 
 def test_gpt2_resumes_to_the_same_bits(gpt2, tmp_path):
-    words = gpt2_settings(gpt2[0], train__steps=60, train__accumulation=2, record__checkpoint_every=20, gpt2__dropout=0.1)
+    words = gpt2_settings(
+        gpt2[0], train__steps=60, train__accumulation=2, record__checkpoint_every=20, gpt2__dropout=0.1
+    )
     words += settings(gpt2__order="shuffled", optimizer__kind="muon")
     whole = run("gpt2-fineweb", tmp_path / "whole", *words)
     kill_and_resume("gpt2-fineweb", whole, tmp_path / "resumed", *words)
@@ -280,12 +292,21 @@ def test_wrong_model_files_are_refused(gpt2, tmp_path):
     folder, _ = gpt2
     tensors = load_file(folder / "model.safetensors")
     missing = {name: value for name, value in tensors.items() if "h.1.mlp.c_fc.weight" not in name}
-    turned = {name: (value.t().contiguous() if "h.0.mlp.c_fc.weight" in name else value) for name, value in tensors.items()}
+    turned = {
+        name: (value.t().contiguous() if "h.0.mlp.c_fc.weight" in name else value) for name, value in tensors.items()
+    }
     for name, wrong, word in (("missing", missing, "h.1.mlp.c_fc.weight"), ("turned", turned, "[128, 32]")):
         save_file(wrong, tmp_path / f"{name}.safetensors")
         words = gpt2_settings(folder, gpt2__init=tmp_path / f"{name}.safetensors", train__steps=1)
         refused = call("run", "gpt2-fineweb", *words, "--out", tmp_path / name)
         assert refused.returncode != 0 and word in refused.stderr, refused.stderr
     write_shard(tmp_path / "bad.bin", [1, 2, 96] * 100)
-    refused = call("run", "gpt2-fineweb", *gpt2_settings(folder), *settings(data__path=tmp_path / "bad.bin"), "--out", tmp_path / "bad")
+    refused = call(
+        "run",
+        "gpt2-fineweb",
+        *gpt2_settings(folder),
+        *settings(data__path=tmp_path / "bad.bin"),
+        "--out",
+        tmp_path / "bad",
+    )
     assert refused.returncode != 0 and "96" in refused.stderr
