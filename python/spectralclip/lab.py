@@ -26,7 +26,7 @@ class Run:
     """What one run directory holds.
 
     ``metrics`` has a row for each line of metrics.jsonl, ``layers`` one for each layer of each line of layers.jsonl
-    (step, name, sigma1, tau, ...; empty when none was recorded). ``summary`` is summary.json: results, settings, timing.
+    (step, name, sigma1, tau, ...; empty when there is none). ``summary`` is summary.json: results, settings, timing.
     """
 
     path: pathlib.Path
