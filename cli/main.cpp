@@ -54,6 +54,9 @@ int main(int argc, char** argv) {
   int status = cli::kDone;
   cli::add_run(program, status);
   cli::add_sweep(program, status);
+  cli::add_sample(program, status);
+  cli::add_results(program, status);
+  cli::add_export_model(program, status);
   cli::add_report(program, status);
   cli::add_propose(program, status);
   cli::add_export(program, status);

@@ -2,6 +2,7 @@
 // `spectralclip run`: one run in this process, with a bar; several (presets, seeds) as processes, with a table.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <set>
 
@@ -26,6 +27,7 @@ struct RunArguments {
   std::vector<std::string> assignments;
   std::string seeds;  // "3" of --seed, "1..3" of --seeds
   std::string out;
+  std::string budget;  // "120s" of --time-budget
   int jobs = 0;
   bool resume = false, quiet = false, print_config = false;
 };
@@ -113,7 +115,19 @@ std::vector<RunJob> jobs_of(const RunArguments& arguments) {
   return jobs;
 }
 
-int run(const RunArguments& arguments) {
+// "120", "120s", "3m", "1.5h" as the assignment of train.seconds.
+std::string budget_assignment(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const double seconds = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  SPECTRALCLIP_REQUIRE(error == std::errc{} && value > 0 && seconds > 0, "--time-budget ", text,
+                       ": expected a time above zero, such as 120s, 3m or 1.5h");
+  return fmt::format("train.seconds={}", value * seconds);
+}
+
+int run(RunArguments arguments) {
+  if (!arguments.budget.empty()) arguments.assignments.push_back(budget_assignment(arguments.budget));
   const std::vector<RunJob> jobs = jobs_of(arguments);
   const lab::Config& first = jobs.front().resolved.config;
   if (arguments.print_config) {
@@ -145,6 +159,8 @@ void add_run(CLI::App& program, int& status) {
   auto* seed = command->add_option("--seed", arguments->seeds, "one seed");
   command->add_option("--seeds", arguments->seeds, "several: 1..5 or 1,4,9; a folder each")->excludes(seed);
   command->add_option("--out", arguments->out, "run directory (runs/NAME); with several runs, the folder of theirs");
+  command->add_option("--time-budget", arguments->budget,
+                      "instead of steps: train each run for 120s, 3m, 1h (evaluation not counted)");
   command->add_option("--jobs", arguments->jobs, "runs at once (several runs; as many as there are cores)")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--resume", arguments->resume, "go on with what the directory holds");

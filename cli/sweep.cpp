@@ -59,7 +59,13 @@ void require_runnable(const lab::SweepDefinition& definition) {
   for (const lab::Axis& axis : definition.space)
     for (const double value : {axis.low, axis.high}) assignments.push_back(fmt::format("{}={}", axis.key, value));
   const lab::Resolved resolved = lab::resolve(definition.preset, assignments);
-  require_read(find_task(resolved.config.task), resolved);
+  const lab::TaskInfo& task = find_task(resolved.config.task);
+  require_read(task, resolved);
+  for (const lab::Metric& metric : task.metrics)
+    SPECTRALCLIP_REQUIRE(
+        metric.name != definition.metric || (metric.better == lab::Better::larger) == definition.larger_is_better,
+        "sweep.better = \"", definition.larger_is_better ? "larger" : "smaller", "\", but ", metric.name, " of ",
+        task.name, " is better when it is ", definition.larger_is_better ? "smaller" : "larger");
   require_effect(resolved.config, assignments);
 }
 

@@ -152,6 +152,8 @@ std::vector<Group> make_groups(const std::vector<Run>& runs) {
     Group& group = groups.emplace_back();
     group.task = run.task;
     group.main_result = run.main_result;
+    const MetricInfo* info = find(run.metric_infos, run.main_result);
+    group.larger_is_better = info != nullptr && info->larger_is_better;
     group.runs.push_back(&run);
   }
   for (Group& group : groups) fill_statistics(group);
@@ -176,7 +178,9 @@ std::vector<const Group*> groups_of(const std::vector<Group>& groups, const std:
 }
 
 std::vector<const Group*> ranked(std::vector<const Group*> groups) {
-  const auto place = [](const Group* group) { return group->main.count > 0 ? group->main.mean : HUGE_VAL; };
+  const auto place = [](const Group* group) {
+    return group->main.count == 0 ? HUGE_VAL : group->larger_is_better ? -group->main.mean : group->main.mean;
+  };
   std::stable_sort(groups.begin(), groups.end(), [&](const Group* a, const Group* b) { return place(a) < place(b); });
   return groups;
 }

@@ -24,6 +24,7 @@ struct Group {
   std::string name, label;
   std::string task;
   std::string main_result;
+  bool larger_is_better = false;  // of the main result
   std::vector<const Run*> runs;
   std::size_t style = 0;  // place in the ranking of its task; the best has 0
   int diverged = 0;
@@ -42,10 +43,10 @@ struct Group {
 [[nodiscard]] std::vector<std::string> tasks_of(const std::vector<Group>& groups);
 [[nodiscard]] std::vector<const Group*> groups_of(const std::vector<Group>& groups, const std::string& task);
 
-// By mean main result, smallest first; groups without one last.
+// By mean main result, the best first; groups without one last.
 [[nodiscard]] std::vector<const Group*> ranked(std::vector<const Group*> groups);
 
-// The smallest mean among groups of which no seed diverged, or among all when there is no such group.
+// The best mean among groups of which no seed diverged, or among all when there is no such group.
 [[nodiscard]] const Group* best_of(const std::vector<const Group*>& groups);
 
 // Keys whose value is not the same in all groups (absent is a value), without those that cannot change a result.

@@ -151,6 +151,10 @@ Run read_run(const std::string& directory, const Json& summary, bool series, std
   if (const auto results = summary.find("results"); results != summary.end() && results->is_object())
     run.results = *results;
   run.main_result = text_in(summary, "main_result", run.results.empty() ? "" : run.results.begin().key());
+  if (const auto metrics = summary.find("metrics"); metrics != summary.end() && metrics->is_array())
+    for (const Json& metric : *metrics)
+      find_or_add(run.metric_infos, text_in(metric, "name")) = {text_in(metric, "label"), text_in(metric, "unit"),
+                                                                text_in(metric, "better") == "larger"};
   settle_status(run);
   if (!series) return run;
   read_lines(directory + "/metrics.jsonl", warnings, [&](const Json& line) { take_metrics(line, run); });

@@ -55,16 +55,19 @@ std::string seeds_text(const std::vector<const Group*>& groups) {
 
 // Who is best, by how much, over how many seeds, and whether the seeds settle it.
 std::string verdict(const Group& best, const std::vector<const Group*>& groups) {
+  const bool larger = best.larger_is_better;
   const std::string seeds = counted(static_cast<std::size_t>(best.main.count), "seed");
-  std::string text =
-      fmt::format("Smallest {}: {} with {} over {}", best.main_result, best.label, spread(best.main), seeds);
+  std::string text = fmt::format("{} {}: {} with {} over {}", best.larger_is_better ? "Largest" : "Smallest",
+                                 best.main_result, best.label, spread(best.main), seeds);
   for (const Group* next : ranked(groups)) {
-    if (next == &best || next->main.count == 0 || next->main.mean < best.main.mean) continue;
+    const bool before = larger ? next->main.mean > best.main.mean : next->main.mean < best.main.mean;
+    if (next == &best || next->main.count == 0 || before) continue;
     text += fmt::format("; next {} with {}", next->label, spread(next->main));
     if (best.main.mean > 0) text += fmt::format(", {:.3g} times as much", next->main.mean / best.main.mean);
     if (best.main.count < 2 || next->main.count < 2) return text + ". One seed does not settle it.";
-    if (best.main.high >= next->main.low) return text + ". Their seeds overlap: they do not settle it.";
-    return text + ". Every seed of the first is below every seed of the second.";
+    const bool overlap = larger ? next->main.high >= best.main.low : best.main.high >= next->main.low;
+    if (overlap) return text + ". Their seeds overlap: they do not settle it.";
+    return text + fmt::format(". Every seed of the first is {} every seed of the second.", larger ? "above" : "below");
   }
   return text + ".";
 }
@@ -81,8 +84,9 @@ Json results_table(const std::string& task, const std::vector<const Group*>& gro
   table["best"] = best ? Json(best->label) : Json(nullptr);
   table["caption"] = "Mean ± sample deviation over the seeds that finished. Click on a heading to sort.";
   if (best)
-    table["caption"] = table["caption"].get<std::string>() +
-                       " Best: the smallest mean among those of which no seed diverged, if there is one.";
+    table["caption"] = table["caption"].get<std::string>() + " Best: the " +
+                       (best->larger_is_better ? "largest" : "smallest") +
+                       " mean among those of which no seed diverged, if there is one.";
   return table;
 }
 

@@ -14,7 +14,8 @@ namespace spectralclip::lab {
 namespace {
 
 const std::vector<std::string> kTopKeys = {"name", "summary", "preset", "set", "sweep", "space"};
-const std::vector<std::string> kSweepKeys = {"search", "trials", "metric", "best_seeds", "seed", "seeds", "ahead"};
+const std::vector<std::string> kSweepKeys = {"search",     "trials", "metric", "better",
+                                             "best_seeds", "seed",   "seeds",  "ahead"};
 const std::vector<std::string> kAxisKeys = {"low", "high", "scale", "points"};
 
 std::string joined(const std::string& prefix, std::string_view key) {
@@ -164,6 +165,11 @@ SweepDefinition parse_sweep(std::string_view text, std::string_view name) {
   definition.search = search_named(search);
   read(sweep, "sweep", "trials", definition.trials, "an integer");
   read(sweep, "sweep", "metric", definition.metric, "a string");
+  std::string better = "smaller";
+  read(sweep, "sweep", "better", better, "a string");
+  if (better != "smaller" && better != "larger")
+    throw InvalidArgument(fmt::format("sweep.better = \"{}\"; allowed: smaller, larger", better));
+  definition.larger_is_better = better == "larger";
   read(sweep, "sweep", "best_seeds", definition.best_seeds, "an integer");
   read(sweep, "sweep", "seeds", definition.seeds, "an integer");
   read(sweep, "sweep", "ahead", definition.ahead, "an integer");
@@ -183,10 +189,11 @@ std::string to_toml(const SweepDefinition& definition) {
   text += "\n[set]\n";
   for (const auto& [key, value] : definition.set) text += fmt::format("{} = {}\n", quoted(key), literal(value));
   text += fmt::format(
-      "\n[sweep]\nsearch = \"{}\"\ntrials = {}\nmetric = {}\nseed = {}\nseeds = {}\n"
+      "\n[sweep]\nsearch = \"{}\"\ntrials = {}\nmetric = {}\nbetter = \"{}\"\nseed = {}\nseeds = {}\n"
       "best_seeds = {}\nahead = {}\n",
-      name_of(definition.search), definition.trials, quoted(definition.metric), definition.seed, definition.seeds,
-      definition.best_seeds, definition.ahead);
+      name_of(definition.search), definition.trials, quoted(definition.metric),
+      definition.larger_is_better ? "larger" : "smaller", definition.seed, definition.seeds, definition.best_seeds,
+      definition.ahead);
   for (const Axis& axis : definition.space) {
     text += fmt::format("\n[space.{}]\nlow = {}\nhigh = {}\nscale = \"{}\"\n", quoted(axis.key), number(axis.low),
                         number(axis.high), axis.scale == Scale::log ? "log" : "linear");

@@ -8,7 +8,8 @@
 //   [sweep]
 //   search = "global"                     # grid, random, global
 //   trials = 300                          # grid: the product of the points, may be left out
-//   metric = "train_loss"                 # of the results, minimised
+//   metric = "train_loss"                 # of the results …
+//   better = "smaller"                    # … and which way it is better: smaller, larger
 //   seed = 1                              # of the search, and the first of every trial
 //   seeds = 3                             # runs of a trial: seeds 1, 2, 3; the mean of their metric decides (1)
 //   best_seeds = 3                        # the best is run again over seeds that no trial saw: 4, 5, 6; 0: not at all
@@ -38,6 +39,7 @@ struct SweepDefinition {
   SearchKind search = SearchKind::global;
   std::int64_t trials = 0;
   std::string metric = "train_loss";
+  bool larger_is_better = false;
   std::uint64_t seed = 1;
   std::int64_t seeds = 1;
   std::int64_t best_seeds = 3;

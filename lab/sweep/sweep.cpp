@@ -31,7 +31,7 @@ class SweepRun {
   SweepRun(const SweepDefinition& definition, const SweepOptions& options)
       : definition_(definition),
         options_(options),
-        log_(options.directory, definition.space),
+        log_(options.directory, definition.space, definition.larger_is_better),
         search_(resume_search(definition.search, definition.space, definition.seed, log_.proposed(), log_.tells())),
         best_runs_(recorded_best_runs(definition, log_, options.directory)) {
     for (const Candidate& candidate : log_.interrupted()) {
@@ -118,7 +118,7 @@ class SweepRun {
       for (std::int64_t trial = 1; trial <= known; ++trial)
         if (!log_.was_told(trial)) told.push_back(trial);
     }
-    for (const std::int64_t trial : told) search_->tell(log_.ended(trial).candidate, log_.ended(trial).value);
+    for (const std::int64_t trial : told) search_->tell(log_.ended(trial).candidate, log_.cost_of(log_.ended(trial)));
     const Candidate candidate = search_->ask();
     log_.propose(candidate, told);
     open(candidate);

@@ -126,6 +126,7 @@ void write_summary(const SweepDefinition& definition, const TrialLog& log, const
                   {"refused", counts[2]},
                   {"failed", failed_trials(log)},
                   {"metric", definition.metric},
+                  {"better", definition.larger_is_better ? "larger" : "smaller"},
                   {"seeds", definition.seeds}};
   if (!log.failures().empty()) summary["last_failure"] = log.failures().back().message;
   summary["best"] = best == nullptr ? Json(nullptr) : log.json_of(*best);

@@ -24,7 +24,8 @@ TrialStatus status_named(const std::string& name) {
 
 std::string_view name_of(TrialStatus status) { return kStatusNames.at(static_cast<std::size_t>(status)); }
 
-TrialLog::TrialLog(const std::string& directory, const SearchSpace& space) {
+TrialLog::TrialLog(const std::string& directory, const SearchSpace& space, bool larger_is_better)
+    : larger_is_better_(larger_is_better) {
   for (const Axis& axis : space) keys_.push_back(axis.key);
   const auto open = [&](const char* name, void (TrialLog::*take)(const Json&)) {
     const std::string path = directory + "/" + name;
@@ -121,10 +122,15 @@ void TrialLog::record(const Trial& trial) {
   keep(trial);
 }
 
+std::optional<double> TrialLog::cost_of(const Trial& trial) const {
+  if (!trial.value) return std::nullopt;
+  return larger_is_better_ ? -*trial.value : *trial.value;
+}
+
 std::vector<PastTell> TrialLog::tells() const {
   std::vector<PastTell> tells;
   for (const std::int64_t trial : told_)
-    if (has_ended(trial)) tells.push_back({ended(trial).candidate, ended(trial).value});
+    if (has_ended(trial)) tells.push_back({ended(trial).candidate, cost_of(ended(trial))});
   return tells;
 }
 
@@ -141,7 +147,7 @@ const Trial* TrialLog::best() const {
     if (!trial.value) continue;
     const bool earlier =
         best != nullptr && *trial.value == *best->value && trial.candidate.trial < best->candidate.trial;
-    if (best == nullptr || *trial.value < *best->value || earlier) best = &trial;
+    if (best == nullptr || *cost_of(trial) < *cost_of(*best) || earlier) best = &trial;
   }
   return best;
 }

@@ -38,7 +38,7 @@ class TrialLog {
  public:
   // Reads both files. Throws StateFileError: damage (json_lines.h), values of other keys than the space's, a trial that
   // is there twice or that was never proposed.
-  TrialLog(const std::string& directory, const SearchSpace& space);
+  TrialLog(const std::string& directory, const SearchSpace& space, bool larger_is_better = false);
 
   // `told`: the trials that the search was told of since the proposal before.
   void propose(const Candidate& candidate, const std::vector<std::int64_t>& told = {});
@@ -50,9 +50,10 @@ class TrialLog {
   [[nodiscard]] bool has_ended(std::int64_t trial) const;
   [[nodiscard]] bool was_told(std::int64_t trial) const { return told_set_.contains(trial); }
   [[nodiscard]] const Trial& ended(std::int64_t trial) const;  // has_ended
-  [[nodiscard]] std::vector<PastTell> tells() const;           // in the order of telling
-  [[nodiscard]] std::vector<Candidate> interrupted() const;    // proposed, not ended
-  [[nodiscard]] const Trial* best() const;                     // smallest value, the earliest of equals; or none
+  [[nodiscard]] std::vector<PastTell> tells() const;           // in the order of telling, smaller being better
+  [[nodiscard]] std::optional<double> cost_of(const Trial& trial) const;  // as a searcher wants it
+  [[nodiscard]] std::vector<Candidate> interrupted() const;               // proposed, not ended
+  [[nodiscard]] const Trial* best() const;  // the best value, the earliest of equals; or none
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] nlohmann::ordered_json json_of(const Trial& trial) const;  // as in trials.jsonl
 
@@ -63,6 +64,7 @@ class TrialLog {
   void take_trial(const nlohmann::ordered_json& line);
   void keep(const Trial& trial);
 
+  bool larger_is_better_;
   std::vector<std::string> keys_;
   std::vector<std::string> warnings_;
   std::vector<PastAsk> proposed_;

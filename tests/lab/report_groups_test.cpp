@@ -80,6 +80,14 @@ TEST(ReportGroups, TheBestHasNoDivergedSeedIfThereIsSuchAGroup) {
   EXPECT_EQ(best_of(pointers(lucky))->label, "lucky");
 }
 
+TEST(ReportGroups, LargerIsBetterWhereTheRunSaysSo) {
+  std::vector<report::Run> runs = {finished_run("low", 1, 0.25), finished_run("high", 1, 0.5)};
+  for (report::Run& run : runs) run.metric_infos.push_back({"train_loss", {"score", "%", true}});
+  const std::vector<Group> groups = make_groups(runs);
+  EXPECT_EQ(best_of(pointers(groups))->label, "high");
+  EXPECT_EQ(ranked(pointers(groups)).front()->label, "high");
+}
+
 TEST(ReportGroups, EqualNumbersHaveNoSpread) {
   const std::vector<double> same = {0.012, 0.012, 0.012};
   EXPECT_EQ(statistic(same).deviation, 0);

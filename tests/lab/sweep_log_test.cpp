@@ -32,6 +32,18 @@ void fill(const ScratchFolder& folder) {
   log.record(make_trial(3, 0.1));
 }
 
+TEST(TrialLog, LargerValuesAreBetterWhereTheSweepSaysSo) {
+  const ScratchFolder folder;
+  fill(folder);
+  const TrialLog log(folder.path(), kSpace, /*larger_is_better=*/true);
+  EXPECT_EQ(log.best()->candidate.trial, 2);
+  const std::vector<PastTell> tells = log.tells();  // a searcher goes down
+  ASSERT_EQ(tells.size(), 3U);
+  EXPECT_EQ(tells[0].value, -0.5);
+  EXPECT_FALSE(tells[1].value);
+  EXPECT_EQ(tells[2].value, -0.1);
+}
+
 std::string refusal_of(const ScratchFolder& folder) {
   try {
     const TrialLog log(folder.path(), kSpace);
