@@ -70,7 +70,10 @@ look_for() {
       need_command mpirun openmpi-bin
       have mpicxx || missing+=(libopenmpi-dev)
       ;;
-    fuzz) tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev) ;;
+    fuzz)
+      tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev)
+      need_header nlohmann/json.hpp nlohmann-json3-dev
+      ;;
     aarch64)
       have_package libhwy-dev:arm64 || as_root dpkg --add-architecture arm64
       need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu

@@ -55,8 +55,9 @@ struct Rule {
   std::string label = {};  // shown per layer: why this rule
 };
 
-// Skips embeddings and heads by the names the published clipper skips (LayerNorms inside embeddings excepted),
-// clips vectors by norm and everything else as (out, rest).
+// Skips embeddings and heads by the names the published clipper skips (LayerNorms inside embeddings excepted) and heads
+// at the top of a model (head, classifier, output, embed_out); takes stacked experts (e, m, n) as e matrices; clips
+// vectors by norm and everything else as (out, rest).
 [[nodiscard]] SPECTRALCLIP_EXPORT std::vector<Rule> default_rules();
 
 [[nodiscard]] SPECTRALCLIP_EXPORT bool glob_match(std::string_view pattern, std::string_view text) noexcept;

@@ -70,7 +70,8 @@ ClipReport measured(const DenseProblem& problem, const factor::EigenvalueBounds&
   report.norm_before = report.norm_after = std::sqrt(trace) * problem.size.unscale;
   report.sigma_bound = std::sqrt(lambda.high) * problem.size.unscale;
   report.bound_kind = BoundKind::estimated;
-  if (!std::isfinite(report.sigma_bound) || !std::isfinite(report.norm_before)) report.status = ClipStatus::out_of_range;
+  if (!std::isfinite(report.sigma_bound) || !std::isfinite(report.norm_before))
+    report.status = ClipStatus::out_of_range;
   return report;
 }
 
@@ -118,7 +119,8 @@ ClipReport clip_newton_schulz(const AnyMatrix& G, double tau, bool write) {
   ClipReport report = measured(problem, lambda, A.trace());
 
   const double sigma_max = std::sqrt(lambda.low);
-  if (report.status == ClipStatus::out_of_range || sigma_max <= problem.tau_scaled * (1 + dead_band(G.type))) return report;
+  if (report.status == ClipStatus::out_of_range || sigma_max <= problem.tau_scaled * (1 + dead_band(G.type)))
+    return report;
   const MatrixXd unit = A / lambda.high;
   if (!(problem.tau_scaled > 0)) {
     clip_to_zero(problem, unit, write, report);

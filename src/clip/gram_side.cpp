@@ -58,7 +58,8 @@ void apply_factor(const AnyMatrix& G, Side side, const Magnitude& size, const Ma
   undo.done();
 }
 
-void remove_directions(const AnyMatrix& G, Side side, const Magnitude& size, const MatrixXd& Q, const VectorXd& weight) {
+void remove_directions(const AnyMatrix& G, Side side, const Magnitude& size, const MatrixXd& Q,
+                       const VectorXd& weight) {
   if (2 * Q.cols() <= Q.rows()) return apply_thin(G, side, size, Q, weight);
   MatrixXd F = MatrixXd::Identity(Q.rows(), Q.rows());
   F.noalias() -= (Q * weight.asDiagonal()) * Q.transpose();

@@ -116,7 +116,8 @@ struct Clipper::Impl {
                                     [](const Layer& layer) { return layer.part.split != Split::none; });
     if (split == set.layers.end()) return;
     const LayerReport& report = set.reports[static_cast<std::size_t>(split - set.layers.begin())];
-    throw InvalidArgument(detail::concat("layer \"", report.name, "\" is split over ranks: its step needs a reduction"));
+    throw InvalidArgument(
+        detail::concat("layer \"", report.name, "\" is split over ranks: its step needs a reduction"));
   }
 
   void check(std::span<const Gradient> gradients) const {
@@ -227,9 +228,7 @@ std::span<const LayerReport> Clipper::layers() const noexcept { return impl_->se
 std::span<const std::string> Clipper::load_notes() const noexcept { return impl_->load_notes; }
 std::int64_t Clipper::steps() const noexcept { return impl_->steps; }
 std::int64_t Clipper::state_bytes() const noexcept { return checkpoint_bytes(impl_->set); }
-std::int64_t Clipper::workspace_bytes() const noexcept {
-  return impl_->workspaces.bytes() + impl_->sharded.bytes();
-}
+std::int64_t Clipper::workspace_bytes() const noexcept { return impl_->workspaces.bytes() + impl_->sharded.bytes(); }
 
 std::vector<std::uint8_t> Clipper::serialize() const { return encode_checkpoint(impl_->steps, impl_->set); }
 

@@ -30,7 +30,7 @@ struct NetImpl : ::torch::nn::Module {
   NetImpl()
       : embed(register_module("embed", ::torch::nn::Embedding(11, 6))),
         conv(register_module("conv", ::torch::nn::Conv2d(::torch::nn::Conv2dOptions(3, 8, 3)))),
-        head(register_module("head", ::torch::nn::Linear(8, 5))) {}
+        head(register_module("fc", ::torch::nn::Linear(8, 5))) {}
   ::torch::nn::Embedding embed;
   ::torch::nn::Conv2d conv;
   ::torch::nn::Linear head;

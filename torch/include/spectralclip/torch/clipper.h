@@ -68,6 +68,9 @@ class SpectralClipper {
   // NaN.
   [[nodiscard]] at::Tensor report_values() const;
 
+  // The threshold of each layer in words, "ema(0.9)", in the order of the report.
+  [[nodiscard]] std::vector<std::string> thresholds() const;
+
   [[nodiscard]] std::size_t parameter_count() const noexcept;
   [[nodiscard]] std::int64_t steps() const noexcept;
   // Further parameters, with thresholds and subspaces of their own that start now.
