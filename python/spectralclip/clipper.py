@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, Optional
 import torch
 from torch import nn
 
-from . import _settings
+from . import _devices, _settings
 from ._groups import Group, Model, groups_of
 from ._library import ops
 from .options import Backend, Exhausted, Method
@@ -74,6 +74,7 @@ class SpectralClipper:
         on_nonfinite: Literal["leave_layer", "leave_all", "raise"] = "leave_layer",
         observe_only: bool = False,
         backend: Backend = "auto",
+        device_columns: Optional[int] = None,
     ) -> None:
         given = {
             "method": method, "rank": rank, "oversampling": oversampling, "power_passes": power_passes,
@@ -89,9 +90,11 @@ class SpectralClipper:
                 "on_nonfinite": "leave_all" if raises else on_nonfinite,
                 "error_if_nonfinite": raises,
                 "observe_only": observe_only,
-                "backend": backend,
+                "backend": "auto" if backend == "triton" else backend,
             }),
         ]  # fmt: skip
+        self._backend: Backend = backend
+        self._device_options = {"columns": device_columns, "leave_all": on_nonfinite == "leave_all", "raises": raises}
         self._model = model if isinstance(model, nn.Module) else None
         by_type = skip_embeddings(model) if isinstance(model, nn.Module) else []
         self._rules = [rule.texts() for rule in (*rules, *by_type)]
@@ -102,6 +105,7 @@ class SpectralClipper:
         self._core = torch.classes.spectralclip.Clipper(names, detached, own, self._settings, self._rules)
         self._handle: int = self._core.handle()
         self._names, self._parameters, self._own = names, parameters, own
+        self._devices = _devices.backend_of(self._backend, self._core, parameters, **self._device_options)
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._accumulation_steps = 1  # of the hooks
         self._jumps = 0  # changes of the latest reports that no step counts: loaded states, clips inside backward
@@ -133,8 +137,24 @@ class SpectralClipper:
             if parameter.grad is not None:
                 gradients.append(parameter.grad)
                 numbers.append(number)
-        total_norm: torch.Tensor = ops.clipper_step_(self._handle, gradients, numbers)
+        total_norm = self._clip(gradients, numbers)
         return StepReport(self, total_norm, None if torch.compiler.is_compiling() else self._moment())
+
+    def _clip(self, gradients: list[torch.Tensor], numbers: list[int]) -> torch.Tensor:
+        total: torch.Tensor
+        if self._devices is None or not gradients:
+            total = ops.clipper_step_(self._handle, gradients, numbers)
+            return total
+        ours, others = [], []
+        for gradient, number in zip(gradients, numbers):
+            taken = self._devices.takes(gradient)
+            (ours if taken else others).append((gradient, number))
+            if not taken and self._backend == "triton":
+                _devices.require_taken(self._names[number], gradient)
+        with torch.no_grad():
+            norms = self._devices.step([g for g, _ in ours], [n for _, n in ours])
+            rest = ops.clipper_step_(self._handle, [g for g, _ in others], [n for _, n in others])
+            return _devices.total_of(norms + [rest] * bool(others), gradients[0], _devices.promoted(gradients))
 
     clip = step  # the same by the name that clip_grad_norm_ suggests
 
@@ -144,6 +164,8 @@ class SpectralClipper:
     def report(self) -> list[LayerReport]:
         """What the latest step did, per layer.  On a device this waits for it."""
         names, treatments, rules, numbers, values = self._core.report()
+        if self._devices is not None:
+            self._devices.fill_report(numbers, values)
         return [
             LayerReport(
                 name=name,
@@ -172,9 +194,13 @@ class SpectralClipper:
             raise ValueError("which parameters? This clipper was not built from a module")
         names, parameters, own = _once_each(groups_of(source, self._defaults), known=self._parameters)
         if names:
+            state = self._device_state()
             self._core.add_parameters(names, [p.detach() for p in parameters], own)
             self._names, self._parameters = self._names + names, self._parameters + parameters
             self._own = self._own + own
+            self._devices = _devices.backend_of(self._backend, self._core, self._parameters, **self._device_options)
+            if self._devices is not None:
+                self._devices.load_state_dict(state)
             if self._hooks:
                 self._hook_from(len(self._parameters) - len(parameters))
         return names
@@ -216,8 +242,17 @@ class SpectralClipper:
     def state_dict(self) -> dict[str, Any]:
         """Thresholds and subspaces, as plain values that ``torch.load(weights_only=True)`` reads.  The same bytes serve
         every device and the C++ clipper."""
+        devices = self._device_state()
         state = bytes(self._core.serialize().numpy().tobytes())
-        return {"format": _FORMAT, "version": _VERSION, "steps": self.steps, "state": state}
+        saved = {"format": _FORMAT, "version": _VERSION, "steps": self.steps, "state": state}
+        return {**saved, "devices": devices} if devices else saved
+
+    def _device_state(self) -> dict[str, Any]:
+        """What engines remember; the core has then been told what its checkpoint needs of it."""
+        if self._devices is None:
+            return {}
+        self._devices.pull_states()
+        return self._devices.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continues bit for bit from :meth:`state_dict`.  A state of another model is refused with the names that
@@ -227,6 +262,8 @@ class SpectralClipper:
         if state_dict.get("version") != _VERSION:
             raise ValueError(f"state version {state_dict.get('version')!r} is not {_VERSION}, which this release reads")
         self._core.deserialize(torch.frombuffer(bytearray(state_dict["state"]), dtype=torch.uint8))
+        if self._devices is not None:
+            self._devices.load_state_dict(state_dict.get("devices"))
         self._jumps += 1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SpectralClipper:
@@ -235,9 +272,13 @@ class SpectralClipper:
         twin = object.__new__(type(self))
         memo[id(self)] = twin  # first: the model may hold the clipper
         twin._defaults, twin._settings, twin._rules = self._defaults, self._settings, self._rules
+        twin._backend, twin._device_options = self._backend, self._device_options
         twin._model = copy.deepcopy(self._model, memo)
         twin._build(list(self._names), copy.deepcopy(self._parameters, memo), list(self._own))
+        devices = self._device_state()
         twin._core.deserialize(self._core.serialize())
+        if twin._devices is not None:
+            twin._devices.load_state_dict(devices)
         return twin
 
     def __reduce__(self) -> NoReturn:

@@ -39,7 +39,7 @@ def reduce_kernel(matrices, layers, blocks, flags, state, V, slots, partial_gram
                   NUMBER: tl.constexpr, ADD: tl.constexpr, MULTIPLY: tl.constexpr, SPAN: tl.constexpr,
                   BN: tl.constexpr, K: tl.constexpr, HELD: tl.constexpr):  # fmt: skip
     """ADD: partial Z, S and norms of a matrix, slot after slot, into the packed buffer `sums`: Z of all matrices, then K K
-    + 1 totals a matrix from first_total on.  MULTIPLY: the products of these columns (GRAM_*).  Sharded matrices are
+    + 2 totals a matrix from first_total on.  MULTIPLY: the products of these columns (GRAM_*).  Sharded matrices are
     added up over ranks in between."""
     block = tl.load(blocks + 2 * tl.program_id(0))
     layer = tl.load(blocks + 2 * tl.program_id(0) + 1)
@@ -54,7 +54,7 @@ def reduce_kernel(matrices, layers, blocks, flags, state, V, slots, partial_gram
         spectral = tl.load(it + TREATMENT) == SPECTRAL
         k = tl.arange(0, K)
         square = k[:, None] * K + k[None, :]
-        totals = sums + first_total + layer * (K * K + 1)
+        totals = sums + first_total + layer * (K * K + 2)
         if ADD:
             if number == 0:
                 first_program = tl.load(it + FIRST_PROGRAM)
@@ -64,7 +64,9 @@ def reduce_kernel(matrices, layers, blocks, flags, state, V, slots, partial_gram
                     S += tl.load(partial_grams + (first_program + p) * K * K + square)
                     norm += tl.load(norms + first_program + p)
                 tl.store(totals + square, S.to(tl.float32))
-                tl.store(totals + K * K, norm.to(tl.float32))
+                high = norm.to(tl.float32)  # in two parts: what is left after an update is a small difference
+                tl.store(totals + K * K, high)
+                tl.store(totals + K * K + 1, (norm - high.to(tl.float64)).to(tl.float32))
         if spectral:
             v_base = V + tl.load(it + FIRST_COLUMN) * K
             z_base = sums + tl.load(it + FIRST_COLUMN) * K

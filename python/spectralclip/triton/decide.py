@@ -217,7 +217,7 @@ def decide_spectral(it, option, flag, report, coefficient, mix, share, totals, g
     coupled = h * sine
     below = anywhere(known & (above == 0) & (values * (1.0 + coupled * coupled / room) > goal * goal))
     leftover = over(tau, sigma) * coupled
-    leftovers = tl.sum(tl.where(above, leftover * leftover, 0.0), 0) > margin / 2 * room
+    leftovers = (unseen <= goal) & (tl.sum(tl.where(above, leftover * leftover, 0.0), 0) > margin / 2 * room)
     g = tl.where(complete, 0.0, tl.minimum(typical, tl.where(h > 0, h, typical)))
     excess = tl.where(above, sigma - tau, 0.0)
     gap_unseen = tl.maximum(values - g * g, tl.maximum(values / 64, 1e-300))
@@ -235,7 +235,7 @@ def decide_spectral(it, option, flag, report, coefficient, mix, share, totals, g
     drowned = over(tl.sqrt(over(tl.sum(tl.where(above, noise * noise, 0.0), 0), removed)), 2 * tau) > allowed
     drowned = drowned & (weakest < 0.1)
     hidden = (full == 0) & (unseen > tl.where(wide, level, goal))
-    unclear = hidden | drowned | (error > allowed) | ((full == 0) & (wide == 0) & (below | leftovers))
+    unclear = hidden | drowned | (error > allowed) | ((wide == 0) & (((full == 0) & below) | leftovers))
     unclear = limited & tl.where(complete, drowned, unclear)
     coarse = correction > tl.where(first_steps, COLD_SIGMA, WARM_SIGMA)
     more = unclear | wide | (coarse & (count == 0))
@@ -256,15 +256,19 @@ def decide_spectral(it, option, flag, report, coefficient, mix, share, totals, g
     inner = tl.sum(tl.where(above, (sigma - tau) * (sigma + tau), 0.0), 0)
     after = root(tl.maximum(norm_squared - inner, 0.0))
     bound = tl.sqrt(left) + DEAD_BAND * (sigma_1 + after) + tl.where(count > 0, stored * after, 0.0)
-    by_norm = after * (1.0 + DEAD_BAND + stored)
+    by_norm = tl.sqrt(after * after + tl.where(count > 0, rounding, 0.0)) * (1.0 + DEAD_BAND + stored)
     certain = complete | certain | (by_norm < bound)
     bound = tl.minimum(bound, by_norm)
     promise = tau * (1.0 + margin)
     fine = (limited == 0) | ((bound <= promise) & (error <= allowed))
+    # Where the core looks once more after an update, nobody does: what its rounding may leave makes the step unsure.
+    loud = (count > 0) & (8 * EPS * sigma_1 > tau * tl.maximum(margin, DEAD_BAND) / 2)
+    unsure = unclear | wide | loud
     largest_left = tl.max(tl.where(known & (above == 0), sigma, 0.0), 0)
     exhausted = beyond | (full & (((complete == 0) & (unseen > promise)) | (largest_left > promise)))
-    exhausted = exhausted | ((complete == 0) & (count >= HELD))
-    status = tl.where(fine & (beyond == 0), OK, tl.where(exhausted, RANK_EXHAUSTED, NOT_CONVERGED))
+    exhausted = exhausted | (unsure & (complete == 0) & ((count >= rank) | (count >= HELD)))
+    status = tl.where(exhausted, RANK_EXHAUSTED, tl.where(unsure, NOT_CONVERGED, OK))
+    status = tl.where(fine & (beyond == 0), OK, status)
     status = tl.where(erase, OK, status)
     clipped = tl.where(erase & (sigma_1 > 0), smaller, count)
     after = tl.where(erase, 0.0, after)
@@ -314,11 +318,11 @@ def decide_kernel(matrices, layers, options, state, flags, sums, first_total, gr
         mix = mixes + layer.to(tl.int64) * MIXES * K * K
         share = mix + MIX_O * K * K
         coefficient = coefficients + layer * K
-        totals = sums + first_total + layer * (K * K + 1)
+        totals = sums + first_total + layer * (K * K + 2)
         treatment = tl.load(it + TREATMENT)
         scale = tl.load(memory + SCALE)
         tau = tl.load(memory + NEXT_TAU)
-        norm_squared = tl.load(totals + K * K).to(tl.float64)
+        norm_squared = tl.load(totals + K * K).to(tl.float64) + tl.load(totals + K * K + 1).to(tl.float64)
         tl.store(memory + DRAWS, tl.load(memory + DRAWS) + tl.where(treatment == SPECTRAL, 1.0, 0.0))
         fits = (norm_squared == 0) | ((norm_squared > LEAST_SQUARE) & (norm_squared < LARGEST_SQUARE))
         if fits:

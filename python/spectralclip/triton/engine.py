@@ -26,7 +26,7 @@ from .windows import Window
 
 FRESH = 4  # random columns of a pass: kFreshColumns of subspace/search.h
 FAILURE = 1e-3  # of the probe: kEstimateFailure of report.h
-CHUNK = 128  # values of a quantile window that are compared at a time
+CHUNK = 32  # values of a quantile window that are compared at a time
 LARGEST_WINDOW = 1024
 
 ELEMENT = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
@@ -54,14 +54,17 @@ class Blocking:
     cols: int  # columns of a tile
     column_span: int = 256  # columns of a program of the others …
     column_tile: int = 64  # … and of a tile
-    sweep_warps: int = 4
+    sweep_warps: int = 8
+    sweep_stages: int = 2  # more would spill registers
     small_warps: int = 4
 
     @classmethod
-    def of(cls, columns: int, dtypes: Sequence[torch.dtype]) -> Blocking:
-        wide = all(dtype.itemsize == 2 for dtype in dtypes)
-        return cls(columns=columns, span=1024 if wide else 768, rows=32, cols=32 if columns == 16 else 32,
-                   small_warps=4 if columns == 16 else 8)  # fmt: skip
+    def of(cls, columns: int, dtypes: Sequence[torch.dtype], widest: int) -> Blocking:
+        """``widest``: bytes of the longest row.  Rows of a block times multiprocessors times that should stay below the
+        32 MB of second-level cache that every device of concern has."""
+        half = all(dtype.itemsize == 2 for dtype in dtypes)
+        rows, cols = (64, 32) if widest <= 4608 else (32, 64)
+        return cls(columns=columns, span=1024 if half else 768, rows=rows, cols=cols, small_warps=columns // 4)
 
 
 @dataclasses.dataclass
@@ -120,7 +123,8 @@ class Engine:
                  passes: int = 2, leave_all: bool = False, blocking: Optional[Blocking] = None) -> None:  # fmt: skip
         self.matrices, self.windows, self.device = list(matrices), list(windows), device
         self.passes, self.leave_all = passes, leave_all
-        self.blocking = blocking or Blocking.of(columns, [m.dtype for m in matrices])
+        widest = max((m.cols * m.dtype.itemsize for m in matrices if m.treatment == layout.SPECTRAL.value), default=1)
+        self.blocking = blocking or Blocking.of(columns, [m.dtype for m in matrices], widest)
         self.launches = 0
         self._tables = tables_of(self.matrices, self.windows, self.blocking)
         self._allocate()
@@ -128,7 +132,6 @@ class Engine:
         self._held = self.blocking.columns - FRESH
         self._radius = small_ball_radius_squared(FRESH, FAILURE)
         self._precision = "tf32x3" if device.type == "cuda" and torch.version.hip is None else "ieee"
-        self.start(torch.ones(len(self.matrices), dtype=torch.int32))
 
     # ---- memory
 
@@ -145,7 +148,7 @@ class Engine:
         self.state[:, layout.SCALE.value] = 1
         self.V = zeros(max(t.columns, 1), k, dtype=single)
         self.quantiles = zeros(max(t.windows, 1))
-        self.sums = zeros(self._first_total + count * (k * k + 1), dtype=single)  # the packed buffer
+        self.sums = zeros(self._first_total + count * (k * k + 2), dtype=single)  # the packed buffer
         self._slots = zeros(max(t.slots, 1), k, dtype=single)
         self._grams = zeros(programs, k, k)
         self._norms = zeros(programs)
@@ -179,9 +182,10 @@ class Engine:
 
     # ---- a step
 
-    def _launch(self, kernel: Any, programs: int, *arguments: Any, warps: int, **constants: Any) -> None:
+    def _launch(self, kernel: Any, programs: int, *arguments: Any, warps: int, stages: int = 3,
+                **constants: Any) -> None:  # fmt: skip
         self.launches += 1
-        kernel[(programs,)](*arguments, num_warps=warps, **constants)
+        kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages, **constants)
 
     def _point_at(self, addresses: Sequence[int]) -> None:
         """Gradients move when they are freed between steps: then the table follows, by one asynchronous copy."""
@@ -215,7 +219,7 @@ class Engine:
                 pass_kernel, len(programs), self._table_on_device, self._layers, programs, self._flags, self.state,
                 self.V, self._slots, self._grams, self._norms, NUMBER=number, ENTRY=ELEMENT[dtype],
                 ALIGNED=self._aligned, SPAN=b.span, BM=b.rows, BN=b.cols, PRECISION=self._precision,
-                warps=b.sweep_warps, **self._constants,
+                warps=b.sweep_warps, stages=b.sweep_stages, **self._constants,
             )  # fmt: skip
 
     def reduce(self, number: int, *, add: bool, multiply: bool) -> None:
@@ -252,17 +256,21 @@ class Engine:
                 update_kernel, len(programs), self._table_on_device, self._layers, programs, self._flags, self.state,
                 self.sums, self._coefficients, self._left_all, self._norms, ENTRY=ELEMENT[dtype],
                 ALIGNED=self._aligned, SPAN=b.span, BM=b.rows, BN=b.cols, PRECISION=self._precision,
-                warps=b.sweep_warps, **self._constants,
+                warps=b.sweep_warps, stages=b.sweep_stages, **self._constants,
             )  # fmt: skip
         self._finish(learn=True)
 
     def _finish(self, *, learn: bool) -> None:
         self._launch(
             finish_kernel, len(self.matrices), self._table_on_device, self._layers, self._options, self.state,
-            self.quantiles, self._flags, self._norms, self._left_all, self.report, LEARN=learn, CHUNK=CHUNK, warps=4,
+            self.quantiles, self._flags, self._norms, self._left_all, self.report, LEARN=learn, CHUNK=CHUNK, warps=1,
         )  # fmt: skip
 
     # ---- what it remembers
+
+    def table_row(self, i: int) -> list[int]:
+        """Of matrix i (layout.py)."""
+        return self._tables.layers[i]
 
     def start(self, cold: torch.Tensor) -> None:
         """Random columns for the matrices that know nothing yet, and tau of the next step of all."""

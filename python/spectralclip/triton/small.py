@@ -48,7 +48,7 @@ def jacobi(A, row, col, K: tl.constexpr, SWEEPS: tl.constexpr):
     """Eigenvalues of a symmetric A and its eigenvectors as the rows of X: X A X^T is diagonal.
 
     Round r of a sweep turns the pairs (i, i XOR r), which are disjoint: K / 2 rotations at a time, K - 1 rounds, and no
-    table of pairs.  Ends when a sweep has left less than 1e-14 of the norm off the diagonal, or after SWEEPS."""
+    table of pairs.  Ends when a sweep has left less than 1e-13 of the norm off the diagonal, or after SWEEPS."""
     i = tl.arange(0, K)
     X = tl.where(row == col, 1.0, 0.0).to(tl.float64)
     left = tl.full((), 1.0, tl.float64)
@@ -74,7 +74,7 @@ def jacobi(A, row, col, K: tl.constexpr, SWEEPS: tl.constexpr):
             X = c[:, None] * X + s[:, None] * tl.gather(X, rows, 0)
         square = A * A
         off = tl.sum(tl.sum(tl.where(row == col, 0.0, square), 1), 0)
-        left = tl.where(off > 1e-28 * tl.sum(tl.sum(square, 1), 0), off, 0.0).to(tl.float64)
+        left = tl.where(off > 1e-26 * tl.sum(tl.sum(square, 1), 0), off, 0.0).to(tl.float64)
         sweep += 1
     return diagonal(A, row, col), X
 

@@ -79,6 +79,7 @@ class SpectralClipper {
   void load(const std::string& path);
 
  private:
+  friend struct SpectralClipperInternals;  // torch/model/internals.h: for operators of this tree
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
