@@ -26,6 +26,13 @@ def _triton_works() -> bool:
     return has_device and importlib.util.find_spec("triton") is not None
 
 
+def require_triton() -> None:
+    if importlib.util.find_spec("triton") is None:
+        raise ValueError(
+            'backend = "triton" needs the package triton, which GPU builds of torch bring; backend = "aten" does not'
+        )
+
+
 def backend_of(backend: Backend, core: Any, parameters: Sequence[torch.Tensor], *, columns: Optional[int],
                leave_all: bool = False, raises: bool = False) -> Optional[TritonBackend]:  # fmt: skip
     """The backend of the gradients that the core does not take; None: ATen operators take them."""
@@ -34,10 +41,8 @@ def backend_of(backend: Backend, core: Any, parameters: Sequence[torch.Tensor], 
             raise ValueError(f'device_columns is an option of backend "triton" and of "auto", not of "{backend}"')
         if backend != "auto" or not _triton_works():
             return None
-    elif importlib.util.find_spec("triton") is None:
-        raise ValueError(
-            'backend = "triton" needs the package triton, which GPU builds of torch bring; backend = "aten" does not'
-        )
+    else:
+        require_triton()
     from .triton.backend import TritonBackend, layers_of, refusal
 
     columns = DEFAULT_COLUMNS if columns is None else columns

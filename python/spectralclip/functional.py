@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import torch
 
-from . import _fakes, _settings  # noqa: F401  (_fakes: torch.compile looks them up)
+from . import _devices, _fakes, _settings  # noqa: F401  (_fakes: torch.compile looks them up)
 from ._library import ops
 from .options import Backend, ClipOptions
 from .reports import STATUS, ClipReport
@@ -40,6 +40,8 @@ def clip_singular_values_(
     (2, [1.0, 1.0, 0.5])
     """
     with torch.no_grad():
+        if backend == "triton":
+            return _reports(_kernels().clip_matrices(G, float(tau), options), G.shape)
         return _reports(ops.clip_singular_values_(G, float(tau), _settings.texts(options), backend), G.shape)
 
 
@@ -52,9 +54,19 @@ def clip_singular_values(
     >>> round(report.sigma_max, 3), bool(torch.allclose(clipped, torch.eye(3)))
     (4.0, True)
     """
+    if backend == "triton":
+        copied = G.detach().clone()
+        return copied, clip_singular_values_(copied, tau, backend=backend, **options)
     with torch.no_grad():
         clipped, values = ops.clip_singular_values(G, float(tau), _settings.texts(options), backend)
         return clipped, _reports(values, G.shape)
+
+
+def _kernels() -> types.ModuleType:
+    _devices.require_triton()
+    from .triton import functional
+
+    return functional
 
 
 def _listed(parameters: TensorOrTensors) -> list[torch.Tensor]:
@@ -107,9 +119,12 @@ def clip_grad_spectral_(
         _require_foreach(gradients)
     with torch.no_grad():
         total_norm: torch.Tensor
-        total_norm, statuses = ops.clip_grads_(
-            gradients, float(max_sigma), _settings.texts(options), backend, error_if_nonfinite
-        )
+        if backend == "triton":
+            total_norm, statuses = _kernels().clip_gradients(gradients, float(max_sigma), options, error_if_nonfinite)
+        else:
+            total_norm, statuses = ops.clip_grads_(
+                gradients, float(max_sigma), _settings.texts(options), backend, error_if_nonfinite
+            )
     if _may_leave_some(options) and not torch.compiler.is_compiling():
         _warn_of_leftovers([i for i, _ in with_gradient], gradients, statuses.tolist(), max_sigma, options)
     return total_norm

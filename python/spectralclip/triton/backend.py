@@ -60,12 +60,13 @@ class Layer:
         n = self.numbers
         return n["treatment"] == int(layout.SPECTRAL.value) and min(n["rows"], n["cols"]) > 1
 
-    def options(self, dtype: torch.dtype) -> list[float]:
+    def options(self, dtype: torch.dtype, *, sure_only: bool) -> list[float]:
         n, v = self.numbers, self.values
+        observe_only = n["observe_only"] or (2 if sure_only else 0)
         return [
             n["kind"], v["tau"], v["decay"], v["quantile"], n["window"], n["first_step"], n["interpolation"],
             v["slack"], v["floor"], v["cap"], n["warmup_steps"], n["observe_zeros"], n["rank"], v["tolerance"],
-            v["margin"], n["observe_only"], STORED_EPSILON[dtype],
+            v["margin"], observe_only, STORED_EPSILON[dtype],
         ]  # fmt: skip
 
     def treatment(self) -> int:
@@ -120,11 +121,13 @@ class TritonBackend:
     is asked for afterwards."""
 
     def __init__(self, core: Any, parameters: Sequence[torch.Tensor], *, columns: int = 16, leave_all: bool = False,
-                 raises: bool = False, passes: Optional[int] = None) -> None:  # fmt: skip
+                 raises: bool = False, passes: Optional[int] = None, sure_only: bool = False) -> None:  # fmt: skip
+        """``sure_only``: what a pass is not sure of is left for another method."""
+        self._sure_only = sure_only
         self._core, self._parameters = core, parameters
         self._columns, self._leave_all, self._raises = columns, leave_all or raises, raises
         self.layers = layers_of(core)
-        reason = refusal(self.layers, columns) if passes is None else None
+        reason = refusal(self.layers, columns)
         if reason:
             raise ValueError(f'backend = "triton" cannot honour this: {reason}')
         given = {layer.numbers["max_passes"] for layer in self.layers} - {_DEFAULTS["max_passes"]}
@@ -181,7 +184,7 @@ class TritonBackend:
                 layer = self.layers[place]
                 n = layer.numbers
                 matrices.append(Matrix(
-                    layer.name, window.rows, window.cols, layer.treatment(), layer.options(sample.dtype),
+                    layer.name, window.rows, window.cols, layer.treatment(), layer.options(sample.dtype, sure_only=self._sure_only),
                     _key(n["seed"], n["matrix_id"]), sample.dtype, n["rows"] * n["cols"],
                 ))  # fmt: skip
                 windows.append(window)
@@ -233,6 +236,11 @@ class TritonBackend:
     def load_state_dict(self, state: Optional[dict[str, Any]]) -> None:
         self._pending = dict(state) if state else None
         self._engines.clear()  # made anew from what was loaded
+
+    def forget(self) -> None:
+        """Every matrix starts anew: what a call without a memory wants."""
+        for placed in self._engines.values():
+            placed.engine.forget()
 
     # ---- reports
 

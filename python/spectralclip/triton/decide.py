@@ -82,7 +82,7 @@ def decide_norm(option, flag, report, coefficient, tau, norm, treatment, number)
     bound = tl.where(lower, limit * (1.0 + tl.where(stored > 0, stored, EPS)), norm)
     write_report(report, OK, TRACKED, limit, norm, tl.where(lower, 1.0, 0.0), norm,
                  after, removed, bound, 0.0, 0.0, number + 1.0, 0.0)  # fmt: skip
-    writes = lower & (tl.load(option + OBSERVE_ONLY) == 0)
+    writes = lower & (tl.load(option + OBSERVE_ONLY) != 1)
     tl.store(coefficient, over(limit, norm).to(tl.float32))
     tl.store(flag + LOWER, writes.to(tl.int32))
 
@@ -240,13 +240,9 @@ def decide_spectral(it, option, flag, report, coefficient, mix, share, totals, g
     coarse = correction > tl.where(first_steps, COLD_SIGMA, WARM_SIGMA)
     more = unclear | wide | (coarse & (count == 0))
     read = (LAST == 0) & more
-    only_looks = tl.load(option + OBSERVE_ONLY) != 0
     erase = limited & (tau == 0)
-    lower = tl.where(erase, 2, tl.where(count > 0, 1, 0)).to(tl.int32)
-    lower = tl.where(read | only_looks | (sigma_1 == 0), 0, lower)
     if LAST == 0:
         tl.store(flag + NUMBER + 1, read.to(tl.int32))
-    tl.store(flag + LOWER, lower)
     tl.store(coefficient + i, tl.where(above, 1.0 - over(tau, sigma), 0.0).to(tl.float32))
 
     # The certificate (Theorem 1), the status, the report.
@@ -270,6 +266,11 @@ def decide_spectral(it, option, flag, report, coefficient, mix, share, totals, g
     status = tl.where(exhausted, RANK_EXHAUSTED, tl.where(unsure, NOT_CONVERGED, OK))
     status = tl.where(fine & (beyond == 0), OK, status)
     status = tl.where(erase, OK, status)
+    observe_only = tl.load(option + OBSERVE_ONLY)
+    only_looks = (observe_only == 1) | ((observe_only == 2) & (status != OK))
+    lower = tl.where(erase, 2, tl.where(count > 0, 1, 0)).to(tl.int32)
+    lower = tl.where(read | only_looks | (sigma_1 == 0), 0, lower)
+    tl.store(flag + LOWER, lower)
     clipped = tl.where(erase & (sigma_1 > 0), smaller, count)
     after = tl.where(erase, 0.0, after)
     bound = tl.where(erase, 0.0, bound)

@@ -268,6 +268,11 @@ class Engine:
 
     # ---- what it remembers
 
+    def forget(self) -> None:
+        self.state.zero_()
+        self.state[:, layout.SCALE.value] = 1
+        self.start(torch.ones(len(self.matrices), dtype=torch.int32))
+
     def table_row(self, i: int) -> list[int]:
         """Of matrix i (layout.py)."""
         return self._tables.layers[i]

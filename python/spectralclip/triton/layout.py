@@ -42,7 +42,7 @@ OBSERVE_ZEROS = tl.constexpr(11)
 RANK = tl.constexpr(12)  # 0: as many as there are
 TOLERANCE = tl.constexpr(13)
 MARGIN = tl.constexpr(14)
-OBSERVE_ONLY = tl.constexpr(15)
+OBSERVE_ONLY = tl.constexpr(15)  # 1: nothing is written; 2: nothing whose status is not ok
 STORED = tl.constexpr(16)  # epsilon of 16-bit storage, 0 otherwise
 OPTION_FIELDS = tl.constexpr(17)
 
