@@ -91,9 +91,13 @@ test-python: setup  ## the Python package on the operators of build/torch, and t
 	  PYTHONPATH="$(CURDIR)/python" .venv/bin/python -m pytest -q -n $(JOBS) --dist loadfile --junitxml build/pytest.xml \
 	  $(PYTEST_OPTIONS)
 
-test-device: setup  ## the conformance list by ATen operators alone
+test-device: setup  ## the paths of devices: ATen operators, Triton's kernels; with a CUDA device also the benchmark on it
 	$(call configure_and_build,torch)
 	@ctest --test-dir build/torch -L device --output-on-failure
+	@$(CPU_LIMITS) SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" \
+	  PYTHONPATH="$(CURDIR)/python" .venv/bin/python -m pytest -q -n $(JOBS) --dist loadfile \
+	  tests/python/test_triton_*.py tests/python/test_device_path.py $(PYTEST_OPTIONS)
+	@PYTHONPATH="$(CURDIR)/python" .venv/bin/python bench/devices.py --registers
 
 test-wheel: wheel  ## the wheel in a new virtual environment, and a clip with it
 	@tools/test_wheel.sh

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels that an engine launches, down to machine code for devices that are not here, and what they take of them.
 
-An engine is made with a launcher that writes down instead of launching: what is compiled is what would run.  Triton must not
-interpret (TRITON_INTERPRET unset or 0)."""
+An engine is made with a launcher that writes down instead of launching: what is compiled is what would run.  Triton
+must not interpret (TRITON_INTERPRET unset or 0)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from typing import Any
 
 import torch
 import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
 from spectralclip.triton import engine as engines
 from spectralclip.triton import layout
 from spectralclip.triton.windows import Window
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 
 TARGETS = {
     "sm_80": GPUTarget("cuda", 80, 32),
@@ -49,7 +50,9 @@ class Launch:
 class _Recorder(engines.Engine):
     """Launches nothing."""
 
-    def _launch(self, kernel: Any, programs: int, *arguments: Any, warps: int, stages: int = 3, **constants: Any) -> None:
+    def _launch(
+        self, kernel: Any, programs: int, *arguments: Any, warps: int, stages: int = 3, **constants: Any
+    ) -> None:
         self.log: list[Launch] = getattr(self, "log", [])
         self.log.append(Launch(kernel, arguments, constants, warps, stages))
 

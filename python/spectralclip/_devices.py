@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which clippers have kernels of their own for their gradients.  Triton is imported when it is asked for, or when there is
-a device for it."""
+"""Which clippers have kernels of their own for their gradients.  Triton is imported when it is asked for, or when
+there is a device for it."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 from collections.abc import Sequence
@@ -33,11 +34,21 @@ def require_triton() -> None:
         )
 
 
-def backend_of(backend: Backend, core: Any, parameters: Sequence[torch.Tensor], *, columns: Optional[int],
-               leave_all: bool = False, raises: bool = False) -> Optional[TritonBackend]:  # fmt: skip
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Of a clipper, beside what its core knows of its layers.  ``columns`` of a pass; None: not given."""
+
+    columns: Optional[int] = None
+    leave_all: bool = False
+    raises: bool = False
+
+
+def backend_of(
+    backend: Backend, core: Any, parameters: Sequence[torch.Tensor], options: Options
+) -> Optional[TritonBackend]:
     """The backend of the gradients that the core does not take; None: ATen operators take them."""
     if backend != "triton":
-        if columns is not None and backend != "auto":
+        if options.columns is not None and backend != "auto":
             raise ValueError(f'device_columns is an option of backend "triton" and of "auto", not of "{backend}"')
         if backend != "auto" or not _triton_works():
             return None
@@ -45,20 +56,22 @@ def backend_of(backend: Backend, core: Any, parameters: Sequence[torch.Tensor], 
         require_triton()
     from .triton.backend import TritonBackend, layers_of, refusal
 
-    columns = DEFAULT_COLUMNS if columns is None else columns
+    columns = DEFAULT_COLUMNS if options.columns is None else options.columns
     if backend == "auto" and refusal(layers_of(core), columns) is not None:
         return None
-    return TritonBackend(core, parameters, columns=columns, leave_all=leave_all, raises=raises)
+    return TritonBackend(core, parameters, columns=columns, leave_all=options.leave_all, raises=options.raises)
 
 
 def require_taken(name: str, gradient: torch.Tensor) -> None:
     """backend = "triton" was asked for by name, and this is none of its gradients."""
-    if gradient.device.type == "cpu":
-        reason = "kernels run on CPU tensors in Triton's interpreter only: TRITON_INTERPRET=1 before the first import"
-    elif gradient.layout != torch.strided:
+    if gradient.layout != torch.strided or gradient.numel() == 0:
         return  # left alone by every backend
+    if gradient.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        reason = f"{gradient.dtype} has no kernels; float32, bfloat16 and float16 have"
+    elif gradient.device.type == "cpu":
+        reason = "kernels run on CPU tensors in Triton's interpreter only: TRITON_INTERPRET=1 before the first import"
     else:
-        reason = f"{gradient.dtype} on {gradient.device.type} has no kernels; float32, bfloat16 and float16 have"
+        reason = f"{gradient.device.type} has none"
     raise ValueError(f'parameter "{name}": backend "triton" does not take its gradient: {reason}')
 
 
@@ -73,5 +86,3 @@ def promoted(gradients: Sequence[torch.Tensor]) -> torch.dtype:
     for gradient in gradients[1:]:
         dtype = torch.promote_types(dtype, gradient.dtype)
     return dtype
-
-

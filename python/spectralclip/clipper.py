@@ -94,7 +94,7 @@ class SpectralClipper:
             }),
         ]  # fmt: skip
         self._backend: Backend = backend
-        self._device_options = {"columns": device_columns, "leave_all": on_nonfinite == "leave_all", "raises": raises}
+        self._device_options = _devices.Options(device_columns, on_nonfinite == "leave_all", raises)
         self._model = model if isinstance(model, nn.Module) else None
         by_type = skip_embeddings(model) if isinstance(model, nn.Module) else []
         self._rules = [rule.texts() for rule in (*rules, *by_type)]
@@ -105,7 +105,7 @@ class SpectralClipper:
         self._core = torch.classes.spectralclip.Clipper(names, detached, own, self._settings, self._rules)
         self._handle: int = self._core.handle()
         self._names, self._parameters, self._own = names, parameters, own
-        self._devices = _devices.backend_of(self._backend, self._core, parameters, **self._device_options)
+        self._devices = _devices.backend_of(self._backend, self._core, parameters, self._device_options)
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._accumulation_steps = 1  # of the hooks
         self._jumps = 0  # changes of the latest reports that no step counts: loaded states, clips inside backward
@@ -145,7 +145,8 @@ class SpectralClipper:
         if self._devices is None or not gradients:
             total = ops.clipper_step_(self._handle, gradients, numbers)
             return total
-        ours, others = [], []
+        ours: list[tuple[torch.Tensor, int]] = []
+        others: list[tuple[torch.Tensor, int]] = []
         for gradient, number in zip(gradients, numbers):
             taken = self._devices.takes(gradient)
             (ours if taken else others).append((gradient, number))
@@ -198,7 +199,7 @@ class SpectralClipper:
             self._core.add_parameters(names, [p.detach() for p in parameters], own)
             self._names, self._parameters = self._names + names, self._parameters + parameters
             self._own = self._own + own
-            self._devices = _devices.backend_of(self._backend, self._core, self._parameters, **self._device_options)
+            self._devices = _devices.backend_of(self._backend, self._core, self._parameters, self._device_options)
             if self._devices is not None:
                 self._devices.load_state_dict(state)
             if self._hooks:

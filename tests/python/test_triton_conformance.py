@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels in Triton's interpreter against float64 SVDs: accuracy of what is removed, the bound on what is left, hard
+"""The kernels in Triton's interpreter against float64 SVDs: accuracy of what is removed, the bound on what is left,
+hard
 matrices, every storage type and layout of memory.  Shapes are small: a program of the interpreter takes a third of a
 second."""
 
@@ -44,7 +45,9 @@ def test_the_removed_part_is_within_the_bars(dtype, generator):
             removed = float((G.double() - exact).norm())
             storing = EPS[dtype] / 2 * float(exact.norm()) if dtype != torch.float32 else 0.0
             errors.append(max(error_of_removed(G, after, 1.0) - storing / removed, 0.0))
-            assert field(engine, i, "SIGMA_MAX") == pytest.approx(float(torch.linalg.matrix_norm(G.double(), 2)), rel=1e-3)
+            assert field(engine, i, "SIGMA_MAX") == pytest.approx(
+                float(torch.linalg.matrix_norm(G.double(), 2)), rel=1e-3
+            )
             written += field(engine, i, "CLIPPED") > 0
     assert written == len(errors)
     assert statistics.median(errors) <= MEDIAN and statistics.quantiles(errors, n=10)[-1] <= NINETY, errors

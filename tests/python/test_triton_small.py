@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from triton_support import engine_of
-
 import triton
 import triton.language as tl
+from triton_support import engine_of
+
 from spectralclip.triton import columns, small, thresholds
 
 K = 16

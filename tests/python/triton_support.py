@@ -11,8 +11,8 @@ from reference import spectrum, svd_clip
 
 pytest.importorskip("triton", reason="triton is missing: make setup installs it (requirements-dev.txt)")
 
-from spectralclip.triton import engine as engines  # noqa: E402
-from spectralclip.triton import layout, windows  # noqa: E402
+from spectralclip.triton import engine as engines
+from spectralclip.triton import layout, windows
 
 SMALL = engines.Blocking(columns=16, span=128, rows=64, cols=64, column_span=64, column_tile=64)
 CPU = torch.device("cpu")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of a clipper on a GPU, and on the CPU in Triton's interpreter: which matrices lie where, one engine a device,
-states and reports that go back to the clipper's core.
+"""Gradients of a clipper on a GPU, and on the CPU in Triton's interpreter: which matrices lie where, one engine a
+device, states and reports that go back to the clipper's core.
 
 Options that kernels with a fixed number of launches cannot honour are refused when the clipper is made."""
 
@@ -106,7 +106,9 @@ def _refusal_of_search(n: dict[str, int], columns: int) -> Optional[str]:
     if n["exhausted"] == _GO_EXACT:
         return 'exhausted = "go_exact": nothing on the device finishes by gram; statuses and bounds say what is left'
     if n["max_passes"] != _DEFAULTS["max_passes"] and not DEFAULT_PASSES <= n["max_passes"] <= MOST_PASSES:
-        return f"max_passes = {n['max_passes']}: {DEFAULT_PASSES} (the default here) or {MOST_PASSES} passes are launched"
+        return (
+            f"max_passes = {n['max_passes']}: {DEFAULT_PASSES} (the default here) or {MOST_PASSES} passes are launched"
+        )
     if n["max_columns"] != _DEFAULTS["max_columns"]:
         return f"max_columns = {n['max_columns']}: the width is fixed here, device_columns = 16 or 32"
     if n["rank"] > columns - FRESH:
@@ -117,8 +119,8 @@ def _refusal_of_search(n: dict[str, int], columns: int) -> Optional[str]:
 
 
 class TritonBackend:
-    """Between a clipper's core and the engines.  ``step`` takes the gradients that belong here; what else there is to know
-    is asked for afterwards."""
+    """Between a clipper's core and the engines.  ``step`` takes the gradients that belong here; what else there is to
+    know is asked for afterwards."""
 
     def __init__(self, core: Any, parameters: Sequence[torch.Tensor], *, columns: int = 16, leave_all: bool = False,
                  raises: bool = False, passes: Optional[int] = None, sure_only: bool = False) -> None:  # fmt: skip
@@ -147,8 +149,8 @@ class TritonBackend:
         by_device: dict[torch.device, dict[int, torch.Tensor]] = {}
         for gradient, number in zip(gradients, numbers):
             if gradient.shape != self._parameters[number].shape:
-                raise ValueError(f"parameter {number} of shape {tuple(self._parameters[number].shape)} has a gradient of "
-                                 f"shape {tuple(gradient.shape)}")  # fmt: skip
+                shape, other = tuple(self._parameters[number].shape), tuple(gradient.shape)
+                raise ValueError(f"parameter {number} of shape {shape} has a gradient of shape {other}")
             by_device.setdefault(gradient.device, {})[number] = gradient.detach()
         totals = []
         for device, mine in by_device.items():
@@ -168,8 +170,9 @@ class TritonBackend:
             status = placed.engine.report[:, layout.STATUS.value].cpu()
             names += [self.layers[place].name for place, s in zip(placed.places, status.tolist()) if s == 1]
         if names:
-            raise RuntimeError(f"the gradients of {', '.join(names)} are not finite; nothing was clipped (error_if_nonfinite "
-                               "is set)")  # fmt: skip
+            raise RuntimeError(
+                f"the gradients of {', '.join(names)} are not finite; nothing was clipped (error_if_nonfinite is set)"
+            )
 
     # ---- which matrices lie where
 
@@ -183,13 +186,16 @@ class TritonBackend:
             for place, window in zip(self._of_parameter[number], self._windows(number, sample)):
                 layer = self.layers[place]
                 n = layer.numbers
-                matrices.append(Matrix(
-                    layer.name, window.rows, window.cols, layer.treatment(), layer.options(sample.dtype, sure_only=self._sure_only),
-                    _key(n["seed"], n["matrix_id"]), sample.dtype, n["rows"] * n["cols"],
-                ))  # fmt: skip
+                options = layer.options(sample.dtype, sure_only=self._sure_only)
+                key = _key(n["seed"], n["matrix_id"])
+                matrices.append(
+                    Matrix(layer.name, window.rows, window.cols, layer.treatment(), options, key, sample.dtype)
+                )
                 windows.append(window)
                 places.append(place)
-        engine = Engine(matrices, windows, device, columns=self._columns, passes=self._passes, leave_all=self._leave_all)
+        engine = Engine(
+            matrices, windows, device, columns=self._columns, passes=self._passes, leave_all=self._leave_all
+        )
         placed = _Placed(engine, samples, places, self._of_parameter, windows)
         self._load(placed, before)
         return placed
@@ -226,8 +232,8 @@ class TritonBackend:
         self._core.set_states(counts, averages, windows, vectors)
 
     def state_dict(self) -> dict[str, Any]:
-        """By layer: beside what the core's checkpoint holds, all columns of the search and the address of the next ones, so
-        that a resumed run continues with equal bits."""
+        """By layer: beside what the core's checkpoint holds, all columns of the search and the address of the next
+        ones, so that a resumed run continues with equal bits."""
         known: dict[str, Any] = dict(self._pending or {})
         for placed in self._engines.values():
             known.update(placed.remembered(self.layers))
@@ -351,7 +357,11 @@ class _Placed:
         for i, place in enumerate(self.places):
             columns, window = self._slices(i)
             layer, mine = layers[place], known.get(layers[place].name)
-            if mine is not None and mine["vectors"].shape == V[columns].shape and mine["window"].shape == quantiles[window].shape:
+            if (
+                mine is not None
+                and mine["vectors"].shape == V[columns].shape
+                and mine["window"].shape == quantiles[window].shape
+            ):
                 state[i], V[columns], quantiles[window] = mine["numbers"], mine["vectors"], mine["window"]
                 continue
             cold[i] = 1

@@ -9,9 +9,31 @@ import triton
 import triton.language as tl
 
 from .layout import (
-    BLOCKS, COLS, DRAWS, FIRST_BLOCK, FIRST_COLUMN, FIRST_PROGRAM, FIRST_SLOT, FLAG_FIELDS, GRAM_N, GRAM_P, GRAM_T,
-    GRAM_VO, GRAM_ZO, GRAMS, KEY, LAYER_FIELDS, LOWER, MIX_O, MIX_U, MIX_V, MIX_Z, MIXES, PROGRAMS, SPECTRAL,
-    STATE_FIELDS, TREATMENT,
+    COLS,
+    DRAWS,
+    FIRST_BLOCK,
+    FIRST_COLUMN,
+    FIRST_PROGRAM,
+    FIRST_SLOT,
+    FLAG_FIELDS,
+    GRAM_N,
+    GRAM_P,
+    GRAM_T,
+    GRAM_VO,
+    GRAM_ZO,
+    GRAMS,
+    KEY,
+    LAYER_FIELDS,
+    LOWER,
+    MIX_O,
+    MIX_U,
+    MIX_V,
+    MIX_Z,
+    MIXES,
+    PROGRAMS,
+    SPECTRAL,
+    STATE_FIELDS,
+    TREATMENT,
 )  # fmt: skip
 from .small import product
 from .thresholds import add_norms
@@ -22,7 +44,8 @@ SQRT3_OF_INT32 = tl.constexpr(1.7320508075688772 * 2.0**-31)
 @triton.jit
 def random_columns(key, draw, j, k):
     """(BN, K) entries uniform on (-sqrt 3, sqrt 3): the core's bits (src/random/uniform.cpp) at (key, step
-    `draw`, column).  There a counter gives the words of four entries that lie 16 apart, so each is asked for four times."""
+    `draw`, column).  There a counter gives the words of four entries that lie 16 apart, so each is asked for four
+    times."""
     shape_j = j[:, None] + 0 * k[None, :]
     shape_k = k[None, :] + 0 * j[:, None]
     counter = (shape_j // 64) * 16 + shape_j % 16
@@ -38,7 +61,8 @@ def random_columns(key, draw, j, k):
 def reduce_kernel(matrices, layers, blocks, flags, state, V, slots, partial_grams, norms, sums, first_total, gram,
                   NUMBER: tl.constexpr, ADD: tl.constexpr, MULTIPLY: tl.constexpr, SPAN: tl.constexpr,
                   BN: tl.constexpr, K: tl.constexpr, HELD: tl.constexpr):  # fmt: skip
-    """ADD: partial Z, S and norms of a matrix, slot after slot, into the packed buffer `sums`: Z of all matrices, then K K
+    """ADD: partial Z, S and norms of a matrix, slot after slot, into the packed buffer `sums`: Z of all matrices,
+    then K K
     + 2 totals a matrix from first_total on.  MULTIPLY: the products of these columns (GRAM_*).  Sharded matrices are
     added up over ranks in between."""
     block = tl.load(blocks + 2 * tl.program_id(0))
@@ -115,7 +139,8 @@ def reduce_kernel(matrices, layers, blocks, flags, state, V, slots, partial_gram
 def combine_kernel(matrices, layers, blocks, flags, state, V, sums, mixes, report, total, left_all, count,
                    NUMBER: tl.constexpr, LAST: tl.constexpr, LEAVE_ALL: tl.constexpr, SPAN: tl.constexpr,
                    BN: tl.constexpr, K: tl.constexpr):  # fmt: skip
-    """V <- Z MIX_Z + V MIX_V + random columns where MIX_O says so; Z <- Z MIX_U where the matrix is lowered.  In float64:
+    """V <- Z MIX_Z + V MIX_V + random columns where MIX_O says so; Z <- Z MIX_U where the matrix is lowered.  In
+    float64:
     vectors of small values come from columns that a large one dominates.  After the LAST pass one program more adds up
     the norms."""
     if LAST:

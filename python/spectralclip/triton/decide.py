@@ -10,11 +10,58 @@ import triton
 import triton.language as tl
 
 from .layout import (
-    BLOCKS, BOUND_KIND, CLIPPED, COLS, COLUMNS, DRAWS, ERROR_ESTIMATE, EXACT, FIRST_BLOCK, FLAG_FIELDS, GRAM_N, GRAM_P,
-    GRAM_T, GRAM_VO, GRAM_ZO, GRAMS, LAYER_FIELDS, LOWER, MARGIN, METHOD, MIX_O, MIX_U, MIX_V, MIX_Z, MIXES, NEXT_TAU,
-    NORM, NORM_AFTER, NORM_BEFORE, NOT_CONVERGED, NOT_FINITE, OBSERVE_ONLY, OK, OPTION_FIELDS, OUT_OF_RANGE, PASSES,
-    RANK, RANK_EXHAUSTED, REMOVED_ENERGY, REPORT_FIELDS, REPORT_TAU, ROWS, SCALE, SIGMA_BOUND, SIGMA_MAX, SKIP,
-    SPECTRAL, STATE_FIELDS, STATUS, STEPS, STORED, TOLERANCE, TRACKED, TREATMENT,
+    BLOCKS,
+    BOUND_KIND,
+    CLIPPED,
+    COLS,
+    COLUMNS,
+    DRAWS,
+    ERROR_ESTIMATE,
+    FIRST_BLOCK,
+    FLAG_FIELDS,
+    GRAM_N,
+    GRAM_P,
+    GRAM_T,
+    GRAM_VO,
+    GRAM_ZO,
+    GRAMS,
+    LAYER_FIELDS,
+    LOWER,
+    MARGIN,
+    METHOD,
+    MIX_O,
+    MIX_U,
+    MIX_V,
+    MIX_Z,
+    MIXES,
+    NEXT_TAU,
+    NORM_AFTER,
+    NORM_BEFORE,
+    NOT_CONVERGED,
+    NOT_FINITE,
+    OBSERVE_ONLY,
+    OK,
+    OPTION_FIELDS,
+    OUT_OF_RANGE,
+    PASSES,
+    RANK,
+    RANK_EXHAUSTED,
+    REMOVED_ENERGY,
+    REPORT_FIELDS,
+    REPORT_TAU,
+    ROWS,
+    SCALE,
+    SIGMA_BOUND,
+    SIGMA_MAX,
+    SKIP,
+    SPECTRAL,
+    STATE_FIELDS,
+    STATUS,
+    STEPS,
+    STORED,
+    TOLERANCE,
+    TRACKED,
+    TREATMENT,
 )  # fmt: skip
 from .small import diagonal, inverse_cholesky, largest_eigenvalue, product, sorted_eigenpairs
 
@@ -120,7 +167,9 @@ def decide_spectral(it, option, flag, report, coefficient, mix, share, totals, g
     stored = tl.load(option + STORED)
     limited = tau < INFINITE
     level = tl.where(limited, tau * (1.0 + tl.maximum(DEAD_BAND, margin / 4)), INFINITE)
-    goal = tl.where(limited, tau * (1.0 + margin / 2), 1.0)
+    asked = tau
+    tau = tl.where(limited, tau, 1.0)  # of no consequence when there is no limit, and finite
+    goal = tau * (1.0 + margin / 2)
 
     S = tl.load(totals + square).to(tl.float64)
     T = tl.zeros((K, K), tl.float64)
@@ -231,7 +280,7 @@ def decide_spectral(it, option, flag, report, coefficient, mix, share, totals, g
     wrong += 2 * tl.sum(tl.sum(tl.where(both, mixing * mixing, 0.0), 1), 0)
     removed = tl.sum(excess * excess, 0)
     error = tl.sqrt(over(wrong, removed))
-    allowed = tolerance + over(margin * tl.where(limited, tau, 0.0) / 200, tl.sqrt(removed))
+    allowed = tolerance + over(margin * tau / 200, tl.sqrt(removed))
     drowned = over(tl.sqrt(over(tl.sum(tl.where(above, noise * noise, 0.0), 0), removed)), 2 * tau) > allowed
     drowned = drowned & (weakest < 0.1)
     hidden = (full == 0) & (unseen > tl.where(wide, level, goal))
@@ -276,12 +325,14 @@ def decide_spectral(it, option, flag, report, coefficient, mix, share, totals, g
     bound = tl.where(erase, 0.0, bound)
     share_removed = tl.where(erase & (sigma_1 > 0), 1.0, over(inner, norm_squared))
     back = 1.0 / scale
-    write_report(report, status, TRACKED, tau * back, sigma_1 * (1.0 + correction) * back, clipped,
-                 tl.sqrt(norm_squared) * back, after * back, tl.minimum(tl.maximum(share_removed, 0.0), 1.0), bound * back,
-                 tl.where(certain | erase, 0.0, 1.0), tl.where(erase, 0.0, error), NUMBER + 1.0, K)  # fmt: skip
+    sigma_max = sigma_1 * (1.0 + correction) * back
+    share_removed = tl.minimum(tl.maximum(share_removed, 0.0), 1.0)
+    estimated = tl.where(certain | erase, 0.0, 1.0)
+    write_report(report, status, TRACKED, asked * back, sigma_max, clipped, tl.sqrt(norm_squared) * back, after * back,
+                 share_removed, bound * back, estimated, tl.where(erase, 0.0, error), NUMBER + 1.0, K)  # fmt: skip
 
-    # The next columns: the HELD largest vectors; those that drowned in rounding from V in their place; fresh ones, freed
-    # of both.  Rows of `from_z` and `from_v` are columns to be.
+    # The next columns: the HELD largest vectors; those that drowned in rounding from V in their place; fresh ones,
+    # freed of both.  Rows of `from_z` and `from_v` are columns to be.
     healthy = known & (noise < 0.25 * values)
     held = (row < HELD) & (col >= 0)
     seen_in = product(X, tl.trans(overlaps))  # y_q (V x_i)

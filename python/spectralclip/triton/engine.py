@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The step of all matrices on one device: tables, work memory and ten launches.
 
-Everything is allocated when the engine is made.  A step compares the addresses of the gradients with those of the last one,
-copies the table of addresses where they moved, and launches; nothing waits for the device, no launch depends on data."""
+Everything is allocated when the engine is made.  A step compares the addresses of the gradients with those of the
+last one,
+copies the table of addresses where they moved, and launches; nothing waits for the device, no launch depends on
+data."""
 
 from __future__ import annotations
 
@@ -13,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 import torch
-import triton
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 
@@ -69,8 +70,8 @@ class Blocking:
 
 @dataclasses.dataclass
 class Matrix:
-    """What the engine has to know of a matrix: its sides (rows >= cols), its treatment, its options (layout.py) and the key
-    of its random columns."""
+    """What the engine has to know of a matrix: its sides (rows >= cols), its treatment, its options (layout.py) and
+    the key of its random columns."""
 
     name: str
     rows: int
@@ -79,7 +80,6 @@ class Matrix:
     options: list[float]
     key: int
     dtype: torch.dtype
-    size: int = 1  # entries
 
 
 @dataclasses.dataclass
@@ -119,8 +119,8 @@ def tables_of(matrices: Sequence[Matrix], windows: Sequence[Window], blocking: B
 class Engine:
     """``step(addresses)``: one address a matrix, 0 where it has no gradient."""
 
-    def __init__(self, matrices: Sequence[Matrix], windows: Sequence[Window], device: torch.device, *, columns: int = 16,
-                 passes: int = 2, leave_all: bool = False, blocking: Optional[Blocking] = None) -> None:  # fmt: skip
+    def __init__(self, matrices: Sequence[Matrix], windows: Sequence[Window], device: torch.device, *, columns: int =
+    16, passes: int = 2, leave_all: bool = False, blocking: Optional[Blocking] = None) -> None:  # fmt: skip
         self.matrices, self.windows, self.device = list(matrices), list(windows), device
         self.passes, self.leave_all = passes, leave_all
         widest = max((m.cols * m.dtype.itemsize for m in matrices if m.treatment == layout.SPECTRAL.value), default=1)
@@ -223,8 +223,8 @@ class Engine:
             )  # fmt: skip
 
     def reduce(self, number: int, *, add: bool, multiply: bool) -> None:
-        """Partial sums into the packed buffer ``sums``, and the products of its columns.  Of sharded matrices the buffer is
-        added up over ranks between the two."""
+        """Partial sums into the packed buffer ``sums``, and the products of its columns.  Of sharded matrices the
+        buffer is added up over ranks between the two."""
         b = self.blocking
         self._launch(
             reduce_kernel, len(self._blocks), self._table_on_device, self._layers, self._blocks, self._flags,

@@ -48,7 +48,7 @@ def jacobi(A, row, col, K: tl.constexpr, SWEEPS: tl.constexpr):
     """Eigenvalues of a symmetric A and its eigenvectors as the rows of X: X A X^T is diagonal.
 
     Round r of a sweep turns the pairs (i, i XOR r), which are disjoint: K / 2 rotations at a time, K - 1 rounds, and no
-    table of pairs.  Ends when a sweep has left less than 1e-13 of the norm off the diagonal, or after SWEEPS."""
+    table of pairs.  Ends when a sweep has left less than 1e-14 of the norm off the diagonal, or after SWEEPS."""
     i = tl.arange(0, K)
     X = tl.where(row == col, 1.0, 0.0).to(tl.float64)
     left = tl.full((), 1.0, tl.float64)
@@ -60,9 +60,12 @@ def jacobi(A, row, col, K: tl.constexpr, SWEEPS: tl.constexpr):
             cols = tl.broadcast_to(partner[None, :], (K, K))
             mine = diagonal(A, row, col)
             other = tl.gather(mine, partner, 0)
-            beside = tl.sum(tl.where(col == (row ^ r), A, 0.0), 1)
-            # The smaller angle with tan 2 phi = 2 beside / gap, the same of both partners but for its sign.
             first = i < partner
+            beside = tl.sum(tl.where(col == (row ^ r), A, 0.0), 1)
+            beside = tl.where(
+                first, beside, tl.gather(beside, partner, 0)
+            )  # one number for both, or X loses its angles
+            # The smaller angle with tan 2 phi = 2 beside / gap, the same of both partners but for its sign.
             gap = tl.where(first, other - mine, mine - other)
             reach = tl.abs(gap) + tl.sqrt(gap * gap + 4.0 * beside * beside)
             tangent = tl.where(reach > 0, 2.0 * beside / tl.where(reach > 0, reach, 1.0), 0.0)
@@ -74,7 +77,7 @@ def jacobi(A, row, col, K: tl.constexpr, SWEEPS: tl.constexpr):
             X = c[:, None] * X + s[:, None] * tl.gather(X, rows, 0)
         square = A * A
         off = tl.sum(tl.sum(tl.where(row == col, 0.0, square), 1), 0)
-        left = tl.where(off > 1e-26 * tl.sum(tl.sum(square, 1), 0), off, 0.0).to(tl.float64)
+        left = tl.where(off > 1e-28 * tl.sum(tl.sum(square, 1), 0), off, 0.0).to(tl.float64)
         sweep += 1
     return diagonal(A, row, col), X
 
@@ -92,8 +95,8 @@ def sorted_eigenpairs(A, row, col, K: tl.constexpr, SWEEPS: tl.constexpr):
 
 @triton.jit
 def largest_eigenvalue(A, row, col, SQUARES: tl.constexpr):
-    """At least lambda_max(A) of a positive semidefinite A, and at most K^(2^-SQUARES) times it: the root of the trace of
-    a power.  Zero for a zero matrix."""
+    """At least lambda_max(A) of a positive semidefinite A, and at most K^(2^-SQUARES) times it: the root of the trace
+    of a power.  Zero for a zero matrix."""
     logarithm = tl.full((), 0.0, tl.float64)
     share = tl.full((), 1.0, tl.float64)
     first = trace(A, row, col)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two kernels that touch gradients.  A program takes a run of rows of one matrix, BM at a time; each block of rows is
-read from memory once and a second time, BM x cols entries later, from the cache.
+"""The two kernels that touch gradients.  A program takes a run of rows of one matrix, BM at a time; each block of
+rows is read from memory once and a second time, BM x cols entries later, from the cache.
 
 Tiles are (BM, BN).  Both loops run along the columns, the contiguous direction; where a column is contiguous instead, a
 tile is loaded as (BN, BM) and turned in registers."""
@@ -11,8 +11,21 @@ import triton
 import triton.language as tl
 
 from .layout import (
-    COLS, COUNT, FIRST_COLUMN, FIRST_PROGRAM, FIRST_SLOT, FLAG_FIELDS, LAYER_FIELDS, LOWER, NORM, ROWS, SCALE, SPECTRAL,
-    STATE_FIELDS, STRIDE, TRANSPOSED, TREATMENT,
+    COLS,
+    COUNT,
+    FIRST_COLUMN,
+    FIRST_PROGRAM,
+    FIRST_SLOT,
+    FLAG_FIELDS,
+    LAYER_FIELDS,
+    LOWER,
+    ROWS,
+    SCALE,
+    SPECTRAL,
+    STATE_FIELDS,
+    STRIDE,
+    TRANSPOSED,
+    TREATMENT,
 )  # fmt: skip
 
 
@@ -39,7 +52,8 @@ def tile(base, i, j, rows, cols, stride, count, scale, TURNED: tl.constexpr):
 @triton.jit
 def pass_rows(base, first, last, rows, cols, stride, count, scale, spectral, V, slot, gram, norm, TURNED: tl.constexpr,
               BM: tl.constexpr, BN: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
-    """Rows [first, last): their share of Z = G^T (G V) into slot (cols x K), of S into gram and of ||G||^2 into norm."""
+    """Rows [first, last): their share of Z = G^T (G V) into slot (cols x K), of S into gram and of ||G||^2 into
+    norm."""
     k = tl.arange(0, K)
     S = tl.zeros((K, K), tl.float64)
     square = tl.zeros((BM,), tl.float64)

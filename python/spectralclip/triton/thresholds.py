@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a step: what was stored, what thresholds learn, tau of the next step, the total norm.  One program a matrix
-and one for the totals.  The policies are those of src/threshold/, in float64."""
+"""The end of a step: what was stored, what thresholds learn, tau of the next step, the total norm.  One program a
+matrix and one for the totals.  The policies are those of src/threshold/, in float64."""
 
 from __future__ import annotations
 
@@ -8,10 +8,44 @@ import triton
 import triton.language as tl
 
 from .layout import (
-    AVERAGE, CAP, CLIPPED, DECAY, FIRST_PROGRAM, FIRST_WINDOW, FIRST_ZERO, FLAG_FIELDS, FLOOR, KIND, LAYER_FIELDS,
-    LINEAR, LOWER, NEXT_TAU, NORM_AFTER, NORM_BEFORE, NOT_FINITE, OBSERVE_ZEROS, OBSERVED, OPTION_FIELDS, OUT_OF_RANGE,
-    PROGRAMS, QUANTILE, REPORT_FIELDS, SCALE, SIGMA_MAX, SKIP, SLACK, SPECTRAL, STATE_FIELDS, STATUS, STEPS,
-    STEPS_CLIPPED, TAU, TREATMENT, WARMUP, WEIGHT, WINDOW,
+    AVERAGE,
+    CAP,
+    CLIPPED,
+    DECAY,
+    FIRST_PROGRAM,
+    FIRST_WINDOW,
+    FIRST_ZERO,
+    FLAG_FIELDS,
+    FLOOR,
+    KIND,
+    LAYER_FIELDS,
+    LINEAR,
+    LOWER,
+    NEXT_TAU,
+    NORM_AFTER,
+    NORM_BEFORE,
+    NOT_FINITE,
+    OBSERVE_ZEROS,
+    OBSERVED,
+    OPTION_FIELDS,
+    OUT_OF_RANGE,
+    PROGRAMS,
+    QUANTILE,
+    REPORT_FIELDS,
+    SCALE,
+    SIGMA_MAX,
+    SKIP,
+    SLACK,
+    SPECTRAL,
+    STATE_FIELDS,
+    STATUS,
+    STEPS,
+    STEPS_CLIPPED,
+    TAU,
+    TREATMENT,
+    WARMUP,
+    WEIGHT,
+    WINDOW,
 )  # fmt: skip
 
 INFINITE = tl.constexpr(float("inf"))
