@@ -4,9 +4,9 @@
 # file), so the second run finds nothing to do. System packages come from apt, with sudo only when not root; Python parts
 # go into .venv. Does not upgrade, remove or configure anything.
 #
-#   tools/bootstrap.sh [build] [test] [torch] [lab] [browser] [fuzz] [aarch64] [lint] [lint-python]      default: build test
+#   tools/bootstrap.sh [build] [test] [torch] [lab] [browser] [mpi] [fuzz] [aarch64] [lint] [lint-python]      default: build test
 #
-# build, test, torch, lab and aarch64 (adds Debian's arm64 packages) are required; browser, fuzz and the lints are best
+# build, test, torch, lab and aarch64 (adds Debian's arm64 packages) are required; browser, mpi, fuzz and the lints are best
 # effort: only their own targets miss them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -64,6 +64,10 @@ look_for() {
       wants_python=yes # LibTorch, plotly.js
       ;;
     browser) need_command chromium chromium ;;
+    mpi)
+      need_command mpirun openmpi-bin
+      have mpicxx || missing+=(libopenmpi-dev)
+      ;;
     fuzz) tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev) ;;
     aarch64)
       have_package libhwy-dev:arm64 || as_root dpkg --add-architecture arm64
@@ -81,7 +85,7 @@ look_for() {
       wants_python=yes
       wants_linters=yes
       ;;
-    *) die "unknown group '$1' (build, test, torch, lab, browser, fuzz, aarch64, lint, lint-python)" ;;
+    *) die "unknown group '$1' (build, test, torch, lab, browser, mpi, fuzz, aarch64, lint, lint-python)" ;;
   esac
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "spectralclip/executor.h"
+#include "spectralclip/factors.h"
 #include "spectralclip/matrix.h"
 #include "spectralclip/options.h"
 #include "spectralclip/report.h"
@@ -15,6 +16,9 @@ namespace spectralclip {
 // Clamps the singular values of G at tau, in place; stateless. Nothing above tau: G is not written at all.
 // tau >= 0 (infinity: only measure). Throws InvalidArgument on misuse, a rank above min(rows, cols) included.
 ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOptions& options = {},
+                                Executor& executor = serial_executor());
+// … and writes down what it does to G.
+ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOptions& options, ClipFactors& factors,
                                 Executor& executor = serial_executor());
 
 // One matrix over many steps: remembers the leading right singular vectors, so that a step costs one or two passes.

@@ -12,6 +12,7 @@
 #include "spectralclip/executor.h"
 #include "spectralclip/matrix.h"
 #include "spectralclip/options.h"
+#include "spectralclip/reduction.h"
 #include "spectralclip/report.h"
 #include "spectralclip/rules.h"
 #include "spectralclip/threshold.h"
@@ -32,7 +33,8 @@ struct ClipperOptions {
 };
 
 // One parameter's gradient in this step. data == nullptr: no gradient, the layer does not advance.
-// Row-major; row_stride 0 means packed. The matrices of a batch follow each other at rows * row_stride.
+// Row-major; row_stride 0 means packed. The matrices of a batch follow each other at rows * row_stride. Of a parameter
+// that is split over ranks: the local part; where that is empty, any address that is not null says there is a gradient.
 struct Gradient {
   void* data = nullptr;
   ScalarType type = ScalarType::float32;
@@ -77,6 +79,12 @@ class Clipper {
   // gradients[i] belongs to parameters[i]. After the first step nothing is allocated (a rank that grows excepted).
   StepReport step(std::span<const Gradient> gradients, Executor& executor);
   StepReport step(std::span<const Gradient> gradients);  // on a pool of our own, one thread per core
+
+  // The same where parameters are split over ranks (Parameter::shard), all of them over those of `reduction`, whatever
+  // their group: every rank calls it with its parts. Thresholds and reports (of the whole matrices) are equal on all
+  // ranks. Throws RanksDisagree on every rank, with nothing written, when names, options, states or the presence of a
+  // gradient differ, and what `reduction` throws.
+  StepReport step(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor);
 
   // One parameter's gradient alone, as soon as it is there (a hook inside backward): the layers of that parameter
   // advance, all others and steps() stay as they are. On not finite that layer is left alone, whatever on_nonfinite

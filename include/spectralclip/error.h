@@ -25,4 +25,10 @@ class StateFileError : public Error {
   using Error::Error;
 };
 
+// Ranks that share a gradient do not agree: about the layers, their state, or who has a gradient.
+class RanksDisagree : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace spectralclip

@@ -20,13 +20,24 @@ enum class Treatment : std::uint8_t {
 };
 [[nodiscard]] const char* to_string(Treatment treatment) noexcept;
 
-// A parameter as the model knows it: a name and a shape, row-major.
+// What a rank holds of a parameter that is split over ranks along one axis: `extent` indices of it. By the rule's reading
+// of the axes that is a part of the rows or of the columns of each matrix (which ones does not matter to singular values,
+// and none is legal), or, of a batch axis, whole matrices from `first` on.
+struct Shard {
+  int axis = -1;  // none: every rank holds all of it
+  std::int64_t extent = 0;
+  std::int64_t first = 0;  // of a batch axis
+  int group = 0;           // layers of one group are split over the same ranks and summed together
+};
+
+// A parameter as the model knows it: a name and a shape, row-major, of all ranks together.
 struct Parameter {
   std::string name;
   std::vector<std::int64_t> shape;
   // Settings of its own (a parameter group's), instead of the clipper's; those of a rule stand before them.
   std::optional<ThresholdOptions> threshold = {};
   std::optional<ClipOptions> clip = {};
+  Shard shard = {};
 };
 
 struct Rule {

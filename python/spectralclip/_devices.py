@@ -46,7 +46,12 @@ class Options:
 def backend_of(
     backend: Backend, core: Any, parameters: Sequence[torch.Tensor], options: Options
 ) -> Optional[TritonBackend]:
-    """The backend of the gradients that the core does not take; None: ATen operators take them."""
+    """The backend of the gradients that the core does not take; None: ATen operators take them.  ``core`` is None where
+    parameters are split over ranks: those have a core of their own."""
+    if core is None:
+        if backend == "triton":
+            raise ValueError('backend "triton" does not take gradients that are split over ranks; "auto" clips them')
+        return None
     if backend != "triton":
         if options.columns is not None and backend != "auto":
             raise ValueError(f'device_columns is an option of backend "triton" and of "auto", not of "{backend}"')

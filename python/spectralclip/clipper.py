@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, Optional
 import torch
 from torch import nn
 
-from . import _devices, _settings
+from . import _devices, _settings, distributed
 from ._groups import Group, Model, groups_of
 from ._library import ops
 from .options import Backend, Exhausted, Method
@@ -44,6 +44,9 @@ class SpectralClipper:
     Only a module shows which of its weights are embeddings.  Of named parameters those are skipped whose names say so
     (``wte``, ``wpe``, ``embed_tokens``, ``word_embeddings``, ...), of nameless ones none: add
     ``rules=skip_embeddings(model)``.
+
+    Parameters that are DTensors (FSDP2, tensor parallelism) are clipped where they lie, and every process calls the same
+    methods; thresholds and reports, of the whole matrices, are equal in all of them.
 
     >>> layer = nn.Linear(4, 3)
     >>> clipper = SpectralClipper(layer, threshold=0.1)
@@ -102,10 +105,14 @@ class SpectralClipper:
 
     def _build(self, names: list[str], parameters: list[torch.Tensor], own: list[list[str]]) -> None:
         detached = [p.detach() for p in parameters]
-        self._core = torch.classes.spectralclip.Clipper(names, detached, own, self._settings, self._rules)
+        distributed.refuse_flat_parameters(self._model, parameters)
+        is_split = distributed.is_distributed(parameters)
+        make = distributed.ShardedCore if is_split else torch.classes.spectralclip.Clipper
+        self._core = make(names, detached, own, self._settings, self._rules)
         self._handle: int = self._core.handle()
         self._names, self._parameters, self._own = names, parameters, own
-        self._devices = _devices.backend_of(self._backend, self._core, parameters, self._device_options)
+        core = None if is_split else self._core
+        self._devices = _devices.backend_of(self._backend, core, parameters, self._device_options)
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._accumulation_steps = 1  # of the hooks
         self._jumps = 0  # changes of the latest reports that no step counts: loaded states, clips inside backward
@@ -132,6 +139,8 @@ class SpectralClipper:
             raise RuntimeError(
                 "gradients are clipped inside backward (hook_each_parameter); step() would clip them twice"
             )
+        if isinstance(self._core, distributed.ShardedCore):
+            return StepReport(self, self._core.step(self._parameters), self._moment())
         gradients, numbers = [], []
         for number, parameter in enumerate(self._parameters):
             if parameter.grad is not None:
@@ -199,7 +208,8 @@ class SpectralClipper:
             self._core.add_parameters(names, [p.detach() for p in parameters], own)
             self._names, self._parameters = self._names + names, self._parameters + parameters
             self._own = self._own + own
-            self._devices = _devices.backend_of(self._backend, self._core, self._parameters, self._device_options)
+            core = None if isinstance(self._core, distributed.ShardedCore) else self._core
+            self._devices = _devices.backend_of(self._backend, core, self._parameters, self._device_options)
             if self._devices is not None:
                 self._devices.load_state_dict(state)
             if self._hooks:
@@ -214,6 +224,11 @@ class SpectralClipper:
             raise ValueError(f"accumulation_steps = {accumulation_steps} must be at least 1")
         if self._hooks:
             raise RuntimeError("the parameters are hooked already")
+        if isinstance(self._core, distributed.ShardedCore):
+            raise RuntimeError(
+                "gradients that are split over processes cannot be clipped inside backward: the sums over ranks need all of "
+                "them in the same order. Call step()."
+            )
         self._accumulation_steps = accumulation_steps
         self._hook_from(0)
 

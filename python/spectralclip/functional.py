@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import torch
 
-from . import _devices, _fakes, _settings  # noqa: F401  (_fakes: torch.compile looks them up)
+from . import _devices, _fakes, _settings, distributed  # noqa: F401  (_fakes: torch.compile looks them up)
 from ._library import ops
 from .options import Backend, ClipOptions
 from .reports import STATUS, ClipReport
@@ -111,22 +111,26 @@ def clip_grad_spectral_(
     >>> float(clip_grad_spectral_([w], 1.0)) > 3, [round(float(x), 3) for x in w.grad.diagonal()]
     (True, [1.0, 0.5])
     """
-    with_gradient = [(i, p.grad) for i, p in enumerate(_listed(parameters)) if p.grad is not None]
+    everything = _listed(parameters)
+    with_gradient = [(i, p.grad) for i, p in enumerate(everything) if p.grad is not None]
     gradients = [gradient for _, gradient in with_gradient]
-    if not gradients:
+    if not gradients and not distributed.is_distributed(everything):
         return torch.tensor(0.0)
     if foreach:
         _require_foreach(gradients)
+    total_norm: torch.Tensor
     with torch.no_grad():
-        total_norm: torch.Tensor
-        if backend == "triton":
+        if distributed.is_distributed(everything):
+            total_norm, statuses = distributed.clip_gradients(everything, max_sigma, dict(options), error_if_nonfinite)
+        elif backend == "triton":
             total_norm, statuses = _kernels().clip_gradients(gradients, float(max_sigma), options, error_if_nonfinite)
         else:
             total_norm, statuses = ops.clip_grads_(
                 gradients, float(max_sigma), _settings.texts(options), backend, error_if_nonfinite
             )
     if _may_leave_some(options) and not torch.compiler.is_compiling():
-        _warn_of_leftovers([i for i, _ in with_gradient], gradients, statuses.tolist(), max_sigma, options)
+        told = statuses[[i for i, _ in with_gradient]] if len(statuses) == len(everything) else statuses
+        _warn_of_leftovers([i for i, _ in with_gradient], gradients, told.tolist(), max_sigma, options)
     return total_norm
 
 

@@ -53,7 +53,7 @@ Raised raise_spectrum(const MatrixXd& A, double t, double resolution) {
 }
 
 MatrixXd full_gram(const DenseProblem& problem) {
-  const MatrixXd lower = smaller_gram(problem.G, problem.size.scale);
+  const MatrixXd lower = gram_of(problem.G, smaller_side(problem.G), problem.size.scale);
   return lower.selfadjointView<Eigen::Lower>();
 }
 
@@ -104,7 +104,7 @@ void clip_by_products(const DenseProblem& problem, const MatrixXd& A, double t, 
   const double scale = std::pow(report.norm_before * problem.size.scale, 2) / trace;  // A was divided by this
   finish(problem, trace * scale, energy_after * scale, excess, report);
   report.error_estimate = excess * std::sqrt(t / std::max(trace - energy_after, kEps * trace));
-  if (write) apply_factor(G, problem.size, F);
+  if (write) apply_factor(G, smaller_side(G), problem.size, F);
 }
 
 }  // namespace

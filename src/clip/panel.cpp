@@ -120,7 +120,7 @@ void write_all(const AnyMatrix& G, double unscale, const Panel& whole) {
 }
 
 void write_zeros(const AnyMatrix& G) {
-  for_each_slab(G, [&](const Window& w) { write_panel(G, w, 1.0, Panel::Zero(w.rows, w.cols)); });
+  for_each_slab(G, G.rows >= G.cols, [&](const Window& w) { write_panel(G, w, 1.0, Panel::Zero(w.rows, w.cols)); });
 }
 
 }  // namespace spectralclip

@@ -40,12 +40,10 @@ void write_panel(const AnyMatrix& G, const Window& window, double unscale, const
 void write_all(const AnyMatrix& G, double unscale, const Panel& whole);
 void write_zeros(const AnyMatrix& G);
 
-// Calls body(window) for slabs of the longer side of G, about kPanelWidth wide: row slabs when m >= n, else column
-// slabs.
+// Calls body(window) for slabs of one side of G, about kPanelWidth wide: row slabs when `tall`, else column slabs.
 inline constexpr std::int64_t kPanelWidth = 256;  // 256 x 768 float64 is 1.5 MB: L2 of most machines
 template <class Body>
-void for_each_slab(const AnyMatrix& G, Body&& body) {
-  const bool tall = G.rows >= G.cols;
+void for_each_slab(const AnyMatrix& G, bool tall, Body&& body) {
   const std::int64_t length = tall ? G.rows : G.cols;
   for (std::int64_t first = 0; first < length; first += kPanelWidth) {
     const std::int64_t width = length - first < kPanelWidth ? length - first : kPanelWidth;

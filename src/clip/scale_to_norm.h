@@ -8,6 +8,9 @@
 
 namespace spectralclip {
 
+// Of a matrix of that norm (NaN when an entry is not finite, infinite when the norm is beyond the largest double).
+[[nodiscard]] ClipReport scaling_report(double norm, double max_norm, ScalarType type);
+
 ClipReport scale_to_norm(const AnyMatrix& G, double max_norm, bool write, Executor& executor);
 
 }  // namespace spectralclip

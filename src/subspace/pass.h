@@ -9,6 +9,7 @@
 #include "spectralclip/executor.h"
 #include "spectralclip/matrix.h"
 #include "subspace/slabs.h"
+#include "subspace/work_rows.h"
 #include "subspace/workspace.h"
 
 namespace spectralclip {
@@ -35,12 +36,12 @@ struct PassResult {
 
 // Fills the result for the rows of G; without rows everything is zero. 4 m n k flops, one read.
 template <class T>
-void run_pass(const AnyMatrix& G, const PassColumns<T>& columns, const PassResult<T>& result, Arena& memory,
+void run_pass(const Rows& G, const PassColumns<T>& columns, const PassResult<T>& result, Arena& memory,
               Executor& executor);
 
 // G <- G - (G V) diag(coefficient) V^T with c columns; returns the new ||G||_F^2 of these rows.
 template <class T>
-double run_update(const AnyMatrix& G, const T* Vt, std::int64_t c, const T* coefficient, Arena& memory,
+double run_update(const Rows& G, const T* Vt, std::int64_t c, const T* coefficient, Arena& memory,
                   Executor& executor);
 
 }  // namespace spectralclip

@@ -234,7 +234,7 @@ def test_mistakes_are_named():
         SpectralClipCallback(spectralclip.SpectralClipper(Model()), threshold=1.0)
 
 
-def test_sharded_gradients_are_refused():
+def test_flat_shards_are_refused():
     FSDPStrategy = type("FSDPStrategy", (), {})
     trainer = type("Trainer", (), {"strategy": type("Own", (FSDPStrategy,), {})()})()
     with pytest.raises(RuntimeError, match="FSDPStrategy"):

@@ -229,9 +229,9 @@ def test_a_ready_clipper_is_used(tmp_path):
         attach(trainer, clipper, threshold=1.0)
 
 
-def test_sharded_gradients_are_refused(tmp_path, monkeypatch):
+def test_flat_shards_are_refused(tmp_path, monkeypatch):
     trainer, _ = attached(tmp_path)
     for kind in (AcceleratorState, PartialState):
         monkeypatch.setitem(kind._shared_state, "distributed_type", DistributedType.FSDP)
-    with pytest.raises(RuntimeError, match="whole gradients"):
+    with pytest.raises(RuntimeError, match="fsdp_version=2"):
         trainer.callback_handler.on_train_begin(trainer.args, trainer.state, trainer.control)

@@ -97,9 +97,12 @@ void ClipperObject::add_parameters(std::vector<std::string> names, const std::ve
 }
 
 ClipperObject::Report ClipperObject::report() const {
-  const StepReport report = clipper_.report();  // fetches what lies on a device, once
+  return report_of(clipper_.report());  // fetches what lies on a device, once
+}
+
+ClipperObject::Report report_of(const StepReport& report) {
   const auto layers = static_cast<std::int64_t>(report.layers.size());
-  Report all;
+  ClipperObject::Report all;
   auto& [names, treatments, rules, numbers, values] = all;
   numbers = at::empty({layers, 5}, at::kLong);
   auto* number = numbers.data_ptr<std::int64_t>();

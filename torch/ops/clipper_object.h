@@ -52,4 +52,6 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   std::int64_t handle_ = 0;
 };
 
+[[nodiscard]] ClipperObject::Report report_of(const StepReport& report);
+
 }  // namespace spectralclip::torch

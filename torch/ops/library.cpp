@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "ops/clipper_object.h"
+#include "ops/sharded_object.h"
 #include "spectralclip/error.h"
 #include "spectralclip/torch/clip_grad.h"
 #include "spectralclip/torch/report_fields.h"
@@ -96,6 +97,8 @@ TORCH_LIBRARY(spectralclip, m) {
       .def("serialize", [](const ops::Self& self) { return self->serialize(); })
       .def("deserialize",
            [](const ops::Self& self, const at::Tensor& bytes) { ops::translated([&] { self->deserialize(bytes); }); });
+
+  ops::register_sharded(m);
 
   m.def("clip_singular_values(Tensor G, float tau, str[] settings, str backend) -> (Tensor, Tensor)");
   m.def("clip_singular_values_(Tensor(a!) G, float tau, str[] settings, str backend) -> Tensor");

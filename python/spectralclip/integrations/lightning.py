@@ -29,7 +29,7 @@ except ImportError:
 __all__ = ["SpectralClipCallback", "clip_gradients"]
 
 # By name, so that they are found in either package and need not be importable.
-_SHARDING_STRATEGIES = {"FSDPStrategy", "DeepSpeedStrategy", "ModelParallelStrategy", "XLAFSDPStrategy"}
+_HIDING_STRATEGIES = {"FSDPStrategy", "DeepSpeedStrategy", "XLAFSDPStrategy"}
 
 
 class SpectralClipCallback(pl.Callback):
@@ -61,7 +61,7 @@ class SpectralClipCallback(pl.Callback):
         return self.clippers[0] if self.clippers else None
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        _require_whole_gradients(trainer)
+        _require_true_gradients(trainer)
         if not self._is_of(pl_module):
             self.clippers = self._make(trainer, pl_module)
         if len(trainer.optimizers) != len(self.clippers):
@@ -132,7 +132,7 @@ def clip_gradients(
     Returns the report of the step.
     """
     trainer = pl_module.trainer
-    _require_whole_gradients(trainer)
+    _require_true_gradients(trainer)
     for optimizer in trainer.optimizers:
         _require_unscaled(trainer, optimizer)
     report = clipper.step()
@@ -147,12 +147,14 @@ def _is_logging_step(trainer: pl.Trainer) -> bool:
     return every > 0 and (len(trainer.optimizers) > 1 or (trainer.global_step + 1) % every == 0)
 
 
-def _require_whole_gradients(trainer: pl.Trainer) -> None:
-    found = {kind.__name__ for kind in type(trainer.strategy).__mro__} & _SHARDING_STRATEGIES
+def _require_true_gradients(trainer: pl.Trainer) -> None:
+    """Shards that know their place (FSDP2 and tensor parallelism by ModelParallelStrategy) are fine."""
+    found = {kind.__name__ for kind in type(trainer.strategy).__mro__} & _HIDING_STRATEGIES
     if found:
         raise RuntimeError(
-            f"spectral clipping needs whole gradients in parameter.grad, and {found.pop()} shards them or keeps them "
-            "to itself. Use a single device or DDP."
+            f"spectral clipping needs the gradients in parameter.grad, and {found.pop()} cuts flattened parameters or keeps "
+            "them to itself. Use a single device, DDP, or ModelParallelStrategy (FSDP2), whose shards are clipped where "
+            "they lie."
         )
 
 

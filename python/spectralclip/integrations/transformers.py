@@ -37,7 +37,7 @@ except ImportError as error:
 
 from accelerate.state import AcceleratorState
 
-from .accelerate import clip_gradients, require_whole_gradients
+from .accelerate import clip_gradients, require_true_gradients
 
 __all__ = ["STATE_FILE", "SpectralClipCallback", "attach"]
 
@@ -78,7 +78,9 @@ class SpectralClipCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
     ) -> None:
-        require_whole_gradients(AcceleratorState().distributed_type)
+        accelerator_state = AcceleratorState()
+        is_fsdp2 = getattr(accelerator_state, "fsdp_plugin", None) is not None and accelerator_state.is_fsdp2
+        require_true_gradients(accelerator_state.distributed_type, is_fsdp2)
         if self._trainer is not None:
             self._trainer.accelerator.clip_grad_norm_ = self._clip_grad_norm_
         elif args.max_grad_norm:
