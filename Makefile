@@ -98,6 +98,9 @@ test-device: setup  ## the paths of devices: ATen operators, Triton's kernels; w
 	  PYTHONPATH="$(CURDIR)/python" .venv/bin/python -m pytest -q -n $(JOBS) --dist loadfile \
 	  tests/python/test_triton_*.py tests/python/test_device_path.py $(PYTEST_OPTIONS)
 	@PYTHONPATH="$(CURDIR)/python" .venv/bin/python bench/devices.py --registers
+	@if .venv/bin/python -c 'import torch; raise SystemExit(not torch.cuda.is_available())'; then \
+	  PYTHONPATH="$(CURDIR)/python" .venv/bin/python bench/compare.py --device cuda; \
+	else echo "test-device: no CUDA device here, nothing was measured on one"; fi
 
 test-wheel: wheel  ## the wheel in a new virtual environment, and a clip with it
 	@tools/test_wheel.sh

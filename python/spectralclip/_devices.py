@@ -59,7 +59,8 @@ def backend_of(
             return None
     else:
         require_triton()
-    from .triton.backend import TritonBackend, layers_of, refusal
+    from .triton.backend import TritonBackend
+    from .triton.layers import layers_of, refusal
 
     columns = DEFAULT_COLUMNS if options.columns is None else options.columns
     if backend == "auto" and refusal(layers_of(core), columns) is not None:

@@ -224,6 +224,8 @@ class SpectralClipper:
             raise ValueError(f"accumulation_steps = {accumulation_steps} must be at least 1")
         if self._hooks:
             raise RuntimeError("the parameters are hooked already")
+        if self._backend == "triton":
+            raise ValueError('backend "triton" clips all layers in one step, not one by one inside backward')
         if isinstance(self._core, distributed.ShardedCore):
             raise RuntimeError(
                 "gradients that are split over processes cannot be clipped inside backward: the sums over ranks need all of "

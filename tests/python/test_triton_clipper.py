@@ -7,6 +7,8 @@ from __future__ import annotations
 import copy
 import io
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -364,3 +366,24 @@ def test_gradients_without_kernels_are_refused_by_name():
     p.grad = torch.ones_like(p)
     with pytest.raises(ValueError, match=r'parameter "0": .*float64'):
         SpectralClipper([p], backend="triton").step()
+
+
+def test_thirty_two_columns_lower_more_at_once(generator):
+    """And `device_columns` is refused where nobody looks at it."""
+    G = spectrum(60, 50, [3.0 * 0.95**i for i in range(18)] + [0.05] * 20, generator, torch.float32)
+    p = nn.Parameter(torch.zeros(60, 50))
+    p.grad = G.clone()
+    clipper = SpectralClipper([p], 1.0, backend="triton", device_columns=32)
+    layer = clipper.step().layers[0]
+    assert layer.clipped == 18 and layer.clip.columns == 32 and layer.clip.status == "ok"
+    assert float((p.grad.double() - svd_clip(G, 1.0)).norm()) <= 1e-3 * float((p.grad - G).norm())
+    with pytest.raises(ValueError, match="device_columns"):
+        SpectralClipper([p], 1.0, backend="core", device_columns=32)
+
+
+def test_triton_is_not_imported_before_it_is_asked_for():
+    """Nor does a clipper on the CPU need it."""
+    code = "import sys, torch, spectralclip; spectralclip.SpectralClipper([torch.zeros(3, 3)]); " + (
+        "assert not any(name.startswith(('triton', 'spectralclip.triton')) for name in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -35,7 +35,7 @@ from .layout import (
     STATE_FIELDS,
     TREATMENT,
 )  # fmt: skip
-from .small import product
+from .small import add_up, product
 from .thresholds import add_norms
 
 SQRT3_OF_INT32 = tl.constexpr(1.7320508075688772 * 2.0**-31)
@@ -82,15 +82,15 @@ def reduce_kernel(matrices, layers, blocks, flags, state, V, slots, partial_gram
         if ADD:
             if number == 0:
                 first_program = tl.load(it + FIRST_PROGRAM)
-                S = tl.zeros((K, K), tl.float64)
-                norm = tl.full((), 0.0, tl.float64)
-                for p in range(programs):
-                    S += tl.load(partial_grams + (first_program + p) * K * K + square)
-                    norm += tl.load(norms + first_program + p)
-                tl.store(totals + square, S.to(tl.float32))
+                norm = add_up(norms + first_program, programs, 128)
                 high = norm.to(tl.float32)  # in two parts: what is left after an update is a small difference
                 tl.store(totals + K * K, high)
                 tl.store(totals + K * K + 1, (norm - high.to(tl.float64)).to(tl.float32))
+                if spectral:
+                    S = tl.zeros((K, K), tl.float64)
+                    for p in range(programs):
+                        S += tl.load(partial_grams + (first_program + p) * K * K + square)
+                    tl.store(totals + square, S.to(tl.float32))
         if spectral:
             v_base = V + tl.load(it + FIRST_COLUMN) * K
             z_base = sums + tl.load(it + FIRST_COLUMN) * K

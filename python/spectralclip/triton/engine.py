@@ -29,6 +29,7 @@ FRESH = 4  # random columns of a pass: kFreshColumns of subspace/search.h
 FAILURE = 1e-3  # of the probe: kEstimateFailure of report.h
 CHUNK = 32  # values of a quantile window that are compared at a time
 LARGEST_WINDOW = 1024
+HOST_TABLES = 4  # of addresses, in turn
 
 ELEMENT = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
 STORED_EPSILON = {torch.float32: 0.0, torch.bfloat16: 2.0**-7, torch.float16: 2.0**-10}
@@ -167,9 +168,16 @@ class Engine:
         }
         self._addresses: list[int] = [0] * count
         pinned = self.device.type != "cpu"
-        self._table = torch.zeros(count, dtype=torch.int64, pin_memory=pinned)
+        self._tables_on_host = [torch.zeros(count, dtype=torch.int64, pin_memory=pinned) for _ in range(HOST_TABLES)]
+        self._copied: list[Any] = [None] * HOST_TABLES  # events: a table is written again when its copy is over
+        self._moves = 0
         self._table_on_device = torch.zeros(count, dtype=torch.int64, device=self.device)
         self._aligned = False
+        # Rows of folded vectors hang together, so that only their count matters.
+        self._fits_vectors = all(
+            w.stride % 8 == 0 and w.cols % 8 == 0 and (w.rows % 8 == 0 or not w.turned) and w.count % 8 == 0
+            for w in self.windows
+        )
 
     def _on_device(self, values: torch.Tensor) -> torch.Tensor:
         return values.to(self.device)
@@ -192,13 +200,17 @@ class Engine:
         if list(addresses) == self._addresses:
             return
         self._addresses = list(addresses)
-        self._table = self._table.clone().pin_memory() if self._table.is_pinned() else self._table.clone()
-        self._table.copy_(torch.tensor(self._addresses, dtype=torch.int64))
-        self._table_on_device.copy_(self._table, non_blocking=True)
-        size = {m.dtype.itemsize for m in self.matrices}
-        self._aligned = all(a % 16 == 0 for a in addresses) and all(
-            w.stride % 8 == 0 or w.rows == 1 for w, a in zip(self.windows, addresses) if a
-        ) and len(size) >= 1  # fmt: skip
+        slot = self._moves % HOST_TABLES
+        self._moves += 1
+        if self._copied[slot] is not None:
+            self._copied[slot].synchronize()  # of a copy several steps ago
+        table = self._tables_on_host[slot]
+        table.copy_(torch.tensor(self._addresses, dtype=torch.int64))
+        self._table_on_device.copy_(table, non_blocking=True)
+        if self.device.type != "cpu":
+            self._copied[slot] = torch.Event(self.device)
+            self._copied[slot].record()
+        self._aligned = self._fits_vectors and all(address % 16 == 0 for address in addresses)
 
     def step(self, addresses: Sequence[int]) -> None:
         self._point_at(addresses)

@@ -108,3 +108,13 @@ def largest_eigenvalue(A, row, col, SQUARES: tl.constexpr):
         A = product(A, A)
     logarithm += share * tl.log(tl.maximum(trace(A, row, col), 1e-280))
     return tl.where(first > 1e-280, tl.exp(logarithm), 0.0)
+
+
+@triton.jit
+def add_up(numbers, count, CHUNK: tl.constexpr):
+    """Their sum, in an order that their count decides."""
+    i = tl.arange(0, CHUNK)
+    total = tl.zeros((CHUNK,), tl.float64)
+    for first in range(0, count, CHUNK):
+        total += tl.load(numbers + first + i, mask=first + i < count, other=0.0)
+    return tl.sum(total, 0)

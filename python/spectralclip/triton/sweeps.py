@@ -76,7 +76,8 @@ def pass_rows(base, first, last, rows, cols, stride, count, scale, spectral, V, 
                 z = tl.load(at, mask=(j[:, None] < cols) & (block > 0), other=0.0)
                 z = tl.dot(tl.trans(g), w, z, input_precision=PRECISION)
                 tl.store(at, z, mask=j[:, None] < cols)
-    tl.store(gram + k[:, None] * K + k[None, :], S)
+    if spectral:
+        tl.store(gram + k[:, None] * K + k[None, :], S)
     tl.store(norm, tl.sum(square, 0))
 
 
@@ -97,10 +98,12 @@ def pass_kernel(matrices, layers, programs, flags, state, V, slots, grams, norms
         rows = tl.load(it + ROWS).to(tl.int32)
         cols = tl.load(it + COLS).to(tl.int32)
         stride = tl.load(it + STRIDE)
-        if ALIGNED:  # every matrix of the launch: 16-byte loads
+        count = tl.load(it + COUNT)
+        if ALIGNED:  # every matrix of the launch: then a thread's entries are inside or outside together
             base = tl.multiple_of(base, 16)
             stride = tl.multiple_of(stride, 8)
-        count = tl.load(it + COUNT)
+            cols = tl.multiple_of(cols, 8)
+            count = tl.multiple_of(count, 8)
         number = program - tl.load(it + FIRST_PROGRAM).to(tl.int32)
         first = number * SPAN
         last = tl.minimum(first + SPAN, rows)
@@ -110,6 +113,8 @@ def pass_kernel(matrices, layers, programs, flags, state, V, slots, grams, norms
         slot = slots + (tl.load(it + FIRST_SLOT) + number.to(tl.int64) * cols) * K
         gram = grams + program.to(tl.int64) * K * K
         if tl.load(it + TRANSPOSED) != 0:
+            if ALIGNED:
+                rows = tl.multiple_of(rows, 8)
             pass_rows(base, first, last, rows, cols, stride, count, scale, spectral, v, slot, gram, norms + program,
                       True, BM, BN, K, PRECISION)  # fmt: skip
         else:
@@ -170,10 +175,12 @@ def update_kernel(matrices, layers, programs, flags, state, U, coefficients, lef
         rows = tl.load(it + ROWS).to(tl.int32)
         cols = tl.load(it + COLS).to(tl.int32)
         stride = tl.load(it + STRIDE)
+        count = tl.load(it + COUNT)
         if ALIGNED:
             base = tl.multiple_of(base, 16)
             stride = tl.multiple_of(stride, 8)
-        count = tl.load(it + COUNT)
+            cols = tl.multiple_of(cols, 8)
+            count = tl.multiple_of(count, 8)
         number = program - tl.load(it + FIRST_PROGRAM).to(tl.int32)
         first = number * SPAN
         last = tl.minimum(first + SPAN, rows)
@@ -182,6 +189,8 @@ def update_kernel(matrices, layers, programs, flags, state, U, coefficients, lef
         u = U + tl.load(it + FIRST_COLUMN) * K
         c = coefficients + layer * K
         if tl.load(it + TRANSPOSED) != 0:
+            if ALIGNED:
+                rows = tl.multiple_of(rows, 8)
             update_rows(base, first, last, rows, cols, stride, count, scale, how, spectral, u, c, norms + program,
                         True, BM, BN, K, PRECISION)  # fmt: skip
         else:

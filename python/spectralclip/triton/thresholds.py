@@ -47,6 +47,7 @@ from .layout import (
     WEIGHT,
     WINDOW,
 )  # fmt: skip
+from .small import add_up
 
 INFINITE = tl.constexpr(float("inf"))
 LARGEST = tl.constexpr(1.7976931348623157e308)
@@ -136,10 +137,8 @@ def finish_kernel(matrices, layers, options, state, windows, flags, norms, left_
             left = tl.load(left_all) != 0
             lowered = (tl.load(flags + layer * FLAG_FIELDS + LOWER) != 0) & (left == 0)
             if lowered:
-                first = tl.load(it + FIRST_PROGRAM)
-                square = tl.full((), 0.0, tl.float64)
-                for p in range(tl.load(it + PROGRAMS).to(tl.int32)):
-                    square += tl.load(norms + first + p)
+                programs = tl.load(it + PROGRAMS).to(tl.int32)
+                square = add_up(norms + tl.load(it + FIRST_PROGRAM), programs, CHUNK)
                 tl.store(row + NORM_AFTER, tl.sqrt(square) / tl.load(memory + SCALE))
             if left:
                 tl.store(row + NORM_AFTER, tl.load(row + NORM_BEFORE))
