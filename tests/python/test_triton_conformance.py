@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels in Triton's interpreter against float64 SVDs: accuracy of what is removed, the bound on what is left,
-hard
-matrices, every storage type and layout of memory.  Shapes are small: a program of the interpreter takes a third of a
-second."""
+hard matrices, every storage type and layout of memory.  Shapes are small: a program of the interpreter takes a
+third of a second."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from .layout import (
     SPECTRAL,
     STATE_FIELDS,
     TREATMENT,
-)  # fmt: skip
+)
 from .small import add_up, product
 from .thresholds import add_norms
 
@@ -43,9 +43,8 @@ SQRT3_OF_INT32 = tl.constexpr(1.7320508075688772 * 2.0**-31)
 
 @triton.jit
 def random_columns(key, draw, j, k):
-    """(BN, K) entries uniform on (-sqrt 3, sqrt 3): the core's bits (src/random/uniform.cpp) at (key, step
-    `draw`, column).  There a counter gives the words of four entries that lie 16 apart, so each is asked for four
-    times."""
+    """(BN, K) entries uniform on (-sqrt 3, sqrt 3): the core's bits (src/random/uniform.cpp) at (key, step `draw`,
+    column).  There a counter gives the words of four entries that lie 16 apart, so each is asked for four times."""
     shape_j = j[:, None] + 0 * k[None, :]
     shape_k = k[None, :] + 0 * j[:, None]
     counter = (shape_j // 64) * 16 + shape_j % 16
@@ -61,10 +60,9 @@ def random_columns(key, draw, j, k):
 def reduce_kernel(matrices, layers, blocks, flags, state, V, slots, partial_grams, norms, sums, first_total, gram,
                   NUMBER: tl.constexpr, ADD: tl.constexpr, MULTIPLY: tl.constexpr, SPAN: tl.constexpr,
                   BN: tl.constexpr, K: tl.constexpr, HELD: tl.constexpr):  # fmt: skip
-    """ADD: partial Z, S and norms of a matrix, slot after slot, into the packed buffer `sums`: Z of all matrices,
-    then K K
-    + 2 totals a matrix from first_total on.  MULTIPLY: the products of these columns (GRAM_*).  Sharded matrices are
-    added up over ranks in between."""
+    """ADD: partial Z, S and norms of a matrix, slot after slot, into the packed buffer `sums`: Z of all matrices, then
+    K K + 2 totals a matrix from first_total on.  MULTIPLY: the products of these columns (GRAM_*).  Sharded matrices
+    are added up over ranks in between."""
     block = tl.load(blocks + 2 * tl.program_id(0))
     layer = tl.load(blocks + 2 * tl.program_id(0) + 1)
     wanted = tl.load(matrices + layer) != 0
@@ -140,9 +138,8 @@ def combine_kernel(matrices, layers, blocks, flags, state, V, sums, mixes, repor
                    NUMBER: tl.constexpr, LAST: tl.constexpr, LEAVE_ALL: tl.constexpr, SPAN: tl.constexpr,
                    BN: tl.constexpr, K: tl.constexpr):  # fmt: skip
     """V <- Z MIX_Z + V MIX_V + random columns where MIX_O says so; Z <- Z MIX_U where the matrix is lowered.  In
-    float64:
-    vectors of small values come from columns that a large one dominates.  After the LAST pass one program more adds up
-    the norms."""
+    float64: vectors of small values come from columns that a large one dominates.  After the LAST pass one program
+    more adds up the norms."""
     if LAST:
         if tl.program_id(0) == tl.num_programs(0) - 1:
             add_norms(matrices, report, count, total, left_all, LEAVE_ALL, 1024)

@@ -49,7 +49,7 @@ from .layout import (
     STORED,
     TOLERANCE,
     TREATMENT,
-)  # fmt: skip
+)
 from .report_row import write_report
 from .small import diagonal, product
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The step of all matrices on one device: tables, work memory and ten launches.
 
-Everything is allocated when the engine is made.  A step compares the addresses of the gradients with those of the
-last one,
-copies the table of addresses where they moved, and launches; nothing waits for the device, no launch depends on
+Everything is allocated when the engine is made.  A step compares the addresses of the gradients with those of the last
+one, copies the table of addresses where they moved, and launches; nothing waits for the device, no launch depends on
 data."""
 
 from __future__ import annotations
@@ -120,8 +119,17 @@ def tables_of(matrices: Sequence[Matrix], windows: Sequence[Window], blocking: B
 class Engine:
     """``step(addresses)``: one address a matrix, 0 where it has no gradient."""
 
-    def __init__(self, matrices: Sequence[Matrix], windows: Sequence[Window], device: torch.device, *, columns: int =
-    16, passes: int = 2, leave_all: bool = False, blocking: Optional[Blocking] = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        matrices: Sequence[Matrix],
+        windows: Sequence[Window],
+        device: torch.device,
+        *,
+        columns: int = 16,
+        passes: int = 2,
+        leave_all: bool = False,
+        blocking: Optional[Blocking] = None,
+    ) -> None:
         self.matrices, self.windows, self.device = list(matrices), list(windows), device
         self.passes, self.leave_all = passes, leave_all
         widest = max((m.cols * m.dtype.itemsize for m in matrices if m.treatment == layout.SPECTRAL.value), default=1)

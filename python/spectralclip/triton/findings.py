@@ -35,9 +35,9 @@ def element(vector, i, at):
 
 @triton.jit
 def triplets(S, T, lengths, row, col, K: tl.constexpr):
-    """With W = Q R and B = Q^T G = (Z R^-1)^T: the factor L of the cosines of W, A = B B^T, its eigenvalues (squares
-    of the
-    values found, descending) with the eigenvectors as rows of X, and the right vectors as rows of mixes times Z^T."""
+    """With W = Q R and B = Q^T G = (Z R^-1)^T: the factor L of the cosines of W, A = B B^T, its eigenvalues (squares of
+    the values found, descending) with the eigenvectors as rows of X, and the right vectors as rows of mixes times
+    Z^T."""
     inverse = over(1.0, root(lengths))
     cosines = S * inverse[:, None] * inverse[None, :] * (1.0 - RIDGE)  # a ridge: columns that depend are no failure
     L, L_inverse = inverse_cholesky(tl.where(row == col, 1.0, cosines), row, col, K)

@@ -26,7 +26,7 @@ from .layout import (
     STRIDE,
     TRANSPOSED,
     TREATMENT,
-)  # fmt: skip
+)
 
 
 @triton.jit

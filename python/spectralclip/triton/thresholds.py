@@ -46,7 +46,7 @@ from .layout import (
     WARMUP,
     WEIGHT,
     WINDOW,
-)  # fmt: skip
+)
 from .small import add_up
 
 INFINITE = tl.constexpr(float("inf"))
