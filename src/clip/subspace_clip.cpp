@@ -244,6 +244,7 @@ class Clip final : public SubspaceClip {
       report_.sigma_bound = by_norm;
       report_.bound_kind = BoundKind::certain;
     }
+    if (lowering_ == 0) report_.sigma_max = std::min(report_.sigma_max, report_.sigma_bound);  // an estimate gives way to proof
     largest_left_ = above < search_->found() ? sigma[above] : 0.0;
   }
   [[nodiscard]] ClipStatus status() const {
