@@ -5,12 +5,16 @@ third of a second."""
 
 from __future__ import annotations
 
+import os
+import pathlib
 import statistics
 
+import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from reference import EPS, spectrum, svd_clip
-from triton_support import clip, decaying, engine_of, error_of_removed, field, status
+from triton_support import clip, decaying, engine_of, engines, error_of_removed, field, status
 
 MEDIAN, NINETY = 1e-4, 1e-3  # the bars of the core
 
@@ -140,3 +144,33 @@ def test_wide_and_tall_have_the_same_values(generator):
     engine = engine_of([G, G.T.contiguous()])
     tall, wide = clip(engine, [G, G.T.contiguous()])
     assert float((tall - wide.T).norm()) <= 1e-4 * float((G - tall).norm())
+
+
+def recorded(name: str) -> torch.Tensor:
+    """Consecutive gradients of a small GPT: SPECTRALCLIP_DATA/gradients, or ../shared/data beside the project."""
+    folder = pathlib.Path(os.environ.get("SPECTRALCLIP_DATA", ROOT.parent / "shared" / "data")) / "gradients"
+    if not (folder / name).is_file():
+        pytest.skip(f"no recorded gradients ({folder / name}); SPECTRALCLIP_DATA names the folder of gradients/")
+    return torch.from_numpy(np.load(folder / name))
+
+
+def test_recorded_gradients_are_certified_and_quiet_ones_read_once():
+    """Real spectra under an EMA: what makes one read enough."""
+    sequences = recorded("attn_c_proj_256x256.npy"), recorded("mlp_c_fc_1024x256.npy")
+    large = engines.Blocking(columns=16, span=512, rows=256, cols=256)
+    engine = engine_of([s[0] for s in sequences], kind=1, blocking=large)
+    quiet = 0
+    for step in range(5):
+        gradients = [s[step].contiguous() for s in sequences]
+        for i, (G, after) in enumerate(zip(gradients, clip(engine, gradients))):
+            sigma_max = float(torch.linalg.matrix_norm(G.double(), 2))
+            assert field(engine, i, "SIGMA_MAX") == pytest.approx(sigma_max, rel=1e-4)
+            if step == 0:
+                continue
+            assert status(engine, i) == "ok"
+            if field(engine, i, "CLIPPED") == 0:
+                quiet += 1
+                assert field(engine, i, "PASSES") == 1 and torch.equal(G, after)
+            else:
+                assert error_of_removed(G, after, field(engine, i, "REPORT_TAU")) <= NINETY
+    assert quiet >= 2
