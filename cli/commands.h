@@ -19,6 +19,7 @@ void add_export_model(CLI::App& program, int& status);
 void add_report(CLI::App& program, int& status);
 void add_export(CLI::App& program, int& status);
 void add_list(CLI::App& program, int& status);
+void add_propose(CLI::App& program, int& status);
 void add_data(CLI::App& program, int& status);
 void add_bench(CLI::App& program, int& status);
 void add_doctor(CLI::App& program, int& status);

@@ -430,3 +430,30 @@ def trainer_fsdp2(rank: int, folder: str) -> dict:
     model.net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
     del transformers, fully_shard, SpectralClipCallback
     return {}
+
+
+def built_before_it_was_sharded(rank: int) -> dict:
+    """A clipper that knew the whole parameters; a table and proposals of what is split."""
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 6))
+    whole = {name: p.detach().clone() for name, p in model.named_parameters()}
+    x = torch.randn(10, 12)
+    clipper = spectralclip.SpectralClipper(model, threshold=0.05)
+    observer = spectralclip.SpectralClipper(model, observe_only=True)
+    model(x).square().sum().backward()
+    clipper.step()
+    before = {layer.name: layer.steps for layer in clipper.report()}
+    model.zero_grad()
+    fully_shard(model)
+    model(x).square().sum().backward()
+    observer.step()
+    report = clipper.step()
+    return {
+        "left": {name: float(torch.linalg.matrix_norm(p.grad.full_tensor(), 2)) for name, p in model.named_parameters()
+                 if p.dim() == 2},
+        "steps": (before, {layer.name: layer.steps for layer in report}),
+        "clipped": report.clipped, "table": str(clipper.describe()), "shapes": {n: tuple(p.shape) for n, p in whole.items()},
+        "proposed": observer.propose(0.5).thresholds,
+    }  # fmt: skip

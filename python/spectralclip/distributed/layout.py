@@ -56,7 +56,9 @@ def layout_of(name: str, tensor: torch.Tensor) -> Layout:
     mesh, placements = distributed.device_mesh, distributed.placements
     split = {dim: p.dim % max(len(shape), 1) for dim, p in enumerate(placements) if _is_split(p)}
     if any(placement.is_partial() for placement in placements):
-        raise ValueError(f"parameter {name!r} is a DTensor with placements {placements}: its values are not summed up yet")
+        raise ValueError(
+            f"parameter {name!r} is a DTensor with placements {placements}: its values are not summed up yet"
+        )
     if not split:
         return Layout(shape)
     axis = next(iter(split.values()))
@@ -73,7 +75,9 @@ def _part_of(tensor: Any, axis: int, working: Optional[tuple[Any, ...]]) -> tupl
 
     if working is None and (axis > 0 or tensor.dim() < 3):
         return int(tensor._local_tensor.shape[axis]), 0
-    local, offset = compute_local_shape_and_global_offset(tuple(tensor.shape), tensor.device_mesh, working or tensor.placements)
+    local, offset = compute_local_shape_and_global_offset(
+        tuple(tensor.shape), tensor.device_mesh, working or tensor.placements
+    )
     return int(local[axis]), int(offset[axis]) if local[axis] else 0
 
 
