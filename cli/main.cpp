@@ -58,8 +58,8 @@ int main(int argc, char** argv) {
   cli::add_results(program, status);
   cli::add_export_model(program, status);
   cli::add_report(program, status);
-  cli::add_export(program, status);
   cli::add_propose(program, status);
+  cli::add_export(program, status);
   cli::add_list(program, status);
   cli::add_data(program, status);
   cli::add_bench(program, status);

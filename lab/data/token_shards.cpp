@@ -72,7 +72,8 @@ void require_below(std::span<const std::uint16_t> tokens, std::int64_t vocabular
 void write_token_shard(const std::string& path, std::span<const std::uint16_t> tokens) {
   SPECTRALCLIP_REQUIRE(!tokens.empty() && tokens.size() <= std::numeric_limits<std::int32_t>::max(), tokens.size(),
                        " tokens: a shard holds 1 to 2^31 - 1");
-  std::array<std::int32_t, kShardHeaderBytes / 4> header{kShardMagic, kShardVersion, static_cast<std::int32_t>(tokens.size())};
+  std::array<std::int32_t, kShardHeaderBytes / 4> header{kShardMagic, kShardVersion,
+                                                         static_cast<std::int32_t>(tokens.size())};
   AtomicFile file(path);
   const auto write = [&](auto bytes) {
     file.write({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});

@@ -96,25 +96,27 @@ void style_groups(std::vector<Group>& groups) {
   }
 }
 
-void label_groups(std::vector<Group>& groups) {
+void name_groups(std::vector<Group>& groups) {
   std::set<std::string> taken;
-  std::map<std::string, int> methods;  // task and method -> how many
-  for (const Group& group : groups) ++methods[group.task + "\n" + method_of(group)];
   for (Group& group : groups) {
-    const std::string method = method_of(group);
-    const bool among_several = groups_of(groups, group.task).size() > 1;
-    if (among_several && !method.empty() && methods[group.task + "\n" + method] == 1 && taken.insert(method).second) {
-      group.label = method;
-      continue;
-    }
     const std::string& name = group.runs.front()->name;
     std::vector<const Group*> namesakes;
     for (const Group& other : groups)
       if (other.task == group.task && other.runs.front()->name == name) namesakes.push_back(&other);
     const std::vector<std::string> keys = differing_settings(namesakes);
-    group.label = keys.empty() ? name : fmt::format("{} [{}]", name, distinction(group, keys));
-    const std::string wanted = group.label;
-    for (int i = 2; !taken.insert(group.label).second; ++i) group.label = fmt::format("{} ({})", wanted, i);
+    group.name = keys.empty() ? name : fmt::format("{} [{}]", name, distinction(group, keys));
+    const std::string wanted = group.name;
+    for (int i = 2; !taken.insert(group.name).second; ++i) group.name = fmt::format("{} ({})", wanted, i);
+  }
+}
+
+void label_groups(std::vector<Group>& groups) {
+  std::map<std::string, int> methods;  // over all tasks
+  for (const Group& group : groups) ++methods[method_of(group)];
+  for (Group& group : groups) {
+    const std::string method = method_of(group);
+    const bool among_several = groups_of(groups, group.task).size() > 1;
+    group.label = among_several && !method.empty() && methods[method] == 1 ? method : group.name;
   }
 }
 
@@ -156,6 +158,7 @@ std::vector<Group> make_groups(const std::vector<Run>& runs) {
   }
   for (Group& group : groups) fill_statistics(group);
   style_groups(groups);
+  name_groups(groups);
   label_groups(groups);
   return groups;
 }

@@ -18,9 +18,10 @@ struct Statistic {
 [[nodiscard]] Statistic statistic(std::span<const double> numbers);
 
 struct Group {
-  // Unique among the groups of all tasks. Among several: "SGDM, spectral quantile" where that tells a group from the
-  // others of its task, else the name, with what tells it from its namesakes.
-  std::string label;
+  // Both unique among the groups of all tasks. `name`: of the preset or file, with what tells it from its namesakes, for
+  // whoever will type it. `label`, for curves: "SGDM, spectral quantile" where that tells a group from the others of its
+  // task, else the name.
+  std::string name, label;
   std::string task;
   std::string main_result;
   bool larger_is_better = false;  // of the main result

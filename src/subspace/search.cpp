@@ -476,7 +476,8 @@ bool SubspaceSearch<T>::plan_next() {
 // left to show: they join the columns to read, unless the little they bring proves enough (Theorem 4).
 template <class T>
 bool SubspaceSearch<T>::probe_goes_on() {
-  if (!judgement_.hidden || ritz_.tail > options_.level || probe_.count == 0) return false;
+  const bool room = known_ + probe_.count <= ritz_.capacity;
+  if (!judgement_.hidden || ritz_.tail > options_.level || probe_.count == 0 || !room) return false;
   add_krylov();
   judgement_ = judge(findings(), options_);
   if (!judgement_.hidden) next_ = 0;

@@ -171,7 +171,7 @@ const spectralclipFigures = (function () {
     for (const key of ["mean", "low", "high"]) if (series[key]) result[key] = smoothed(series[key], share, log);
     return result;
   };
-  const kMostBands = 4; // more of them cover each other
+  const kMostBands = 5; // more of them cover each other
   const scaleControl = { name: "scale", label: "y axis", options: ["logarithmic", "linear"], values: ["log", "linear"] };
 
   const curves = {
@@ -194,7 +194,8 @@ const spectralclipFigures = (function () {
       const ends = all.flatMap(({ series }) => [x(series)[0], x(series).at(-1)]);
       const values = extent(all.map(({ series }) => series.mean));
       return {
-        traces: [...bands, ...lines].filter((trace) => trace && trace.y.some(isNumber)),
+        // The best comes first in the model and is drawn last, above the others.
+        traces: [...bands.reverse(), ...lines.reverse()].filter((trace) => trace && trace.y.some(isNumber)),
         layout: layout({
           xaxis: axis(figure.x, figure.x.log ? decades(ends) : { rangemode: "tozero" }),
           yaxis: axis({ title: figure.y.title || view.label, log }, log ? decades(values) : {}),
@@ -227,9 +228,11 @@ const spectralclipFigures = (function () {
       };
     },
   };
-  // The first run, layer and step where something was clipped.
+  // The first run, layer and step where the largest value was cut and the middle one left: a spectrum that was clipped,
+  // not one that was scaled.
   function firstClipped(figure) {
-    const clipped = (stop) => stop.before.some((sigma, i) => sigma > stop.after[i] * (1 + 1e-6));
+    const cut = (stop, i) => stop.before[i] > stop.after[i] * (1 + 1e-4);
+    const clipped = (stop) => cut(stop, 0) && !cut(stop, Math.floor(stop.before.length / 2));
     for (const [run, { layers }] of figure.runs.entries())
       for (const [layer, { stops }] of layers.entries()) {
         const stop = stops.findIndex(clipped);

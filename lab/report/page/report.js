@@ -98,7 +98,8 @@
     for (const trace of traces)
       if (trace.meta && isNumber(trace.meta.style) && !entries.has(trace.meta.label)) entries.set(trace.meta.label, trace);
     const focused = drawing.legend.contains(document.activeElement) ? document.activeElement.textContent : null;
-    const buttons = [...entries].map(([label, trace]) => {
+    const byStyle = [...entries].sort(([, a], [, b]) => a.meta.style - b.meta.style);
+    const buttons = byStyle.map(([label, trace]) => {
       const toggle = () => {
         if (!drawing.hidden.delete(label)) drawing.hidden.add(label);
         return guarded(drawing);
@@ -341,7 +342,9 @@
   function fillPage() {
     const names = [...new Set([...model.tables, ...model.figures].map((one) => one.part))];
     byId("title").textContent = model.title;
-    byId("summary").append(...model.summary.map((sentence) => element("p", {}, sentence)));
+    const sentences = model.summary.map((sentence) => element("p", {}, sentence));
+    byId("summary").append(...sentences.slice(0, 1));
+    byId("more").append(...sentences.slice(1));
     showWarnings();
     if (lead) byId("lead").append(figureNode(lead));
     byId("contents").append(contentsNode(names));
