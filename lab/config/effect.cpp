@@ -19,7 +19,10 @@ const std::vector<Condition>& conditions() {
   static const std::vector<Condition> all = {
       {{"optimizer.momentum", "optimizer.nesterov"}, "optimizer.kind", {"sgdm", "muon"}},
       {{"optimizer.momentum_form"}, "optimizer.kind", {"sgdm"}},
-      {{"optimizer.beta1", "optimizer.beta2", "optimizer.eps"}, "optimizer.kind", {"adam", "adamw", "muon"}, "optimizer.vectors"},
+      {{"optimizer.beta1", "optimizer.beta2", "optimizer.eps"},
+       "optimizer.kind",
+       {"adam", "adamw", "muon"},
+       "optimizer.vectors"},
       {{"optimizer.vector_lr"}, "optimizer.vectors", {"adam", "adamw"}},
       {{"clip.max_norm"}, "clip.kind", {"global_norm", "layer_norm"}},
       {{"clip.agc_factor"}, "clip.kind", {"agc"}},

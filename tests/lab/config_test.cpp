@@ -4,7 +4,6 @@
 #include <set>
 
 #include "config/effect.h"
-#include "config/effect.h"
 #include "config/keys.h"
 #include "config/source.h"
 #include "spectralclip/error.h"
@@ -13,7 +12,8 @@
 namespace spectralclip::lab {
 namespace {
 
-const std::vector<std::string> kAllGroups = {"train", "record", "optimizer", "clip", "noise", "mlp", "trace", "rates"};
+const std::vector<std::string> kAllGroups = {"train", "record", "data",  "optimizer", "clip", "noise",
+                                             "mlp",   "trace",  "rates", "nanogpt",   "gpt2"};
 
 std::string message_of(const std::function<void()>& call) {
   try {
