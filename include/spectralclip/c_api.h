@@ -7,9 +7,9 @@
  *             Only gradients (during a step) and the executor's context (for the clipper's life) are borrowed.
  *             Strings in reports belong to the clipper and live as long as it does.
  * Threads     Different clippers may be used by different threads at once; one clipper by one thread at a time.
- * Sizes       Every struct begins with struct_size, the bytes it has for the program: begin with the matching sclip_*_init
- *             (or sclip_*_of), then change fields. Structs grow at their end only, so a program and a library of different
- *             versions meet in what both know (docs/abi.md). The structs of an array are of one size.
+ * Sizes       Every struct begins with struct_size, the bytes it has for the program: begin with the matching
+ * sclip_*_init (or sclip_*_of), then change fields. Structs grow at their end only, so a program and a library of
+ * different versions meet in what both know (docs/abi.md). The structs of an array are of one size.
  */
 #ifndef SPECTRALCLIP_C_API_H
 #define SPECTRALCLIP_C_API_H
@@ -141,7 +141,7 @@ typedef struct sclip_clipper_options {
   uint64_t struct_size;
   const sclip_threshold_options* threshold; /* NULL: defaults */
   const sclip_clip_options* clip;           /* NULL: defaults */
-  const char* const* skip_patterns; /* globs of parameters to leave alone: tried first … */
+  const char* const* skip_patterns;         /* globs of parameters to leave alone: tried first … */
   int64_t skip_pattern_count;
   const sclip_rule* rules; /* … then these, then the default rules */
   int64_t rule_count;
@@ -328,8 +328,8 @@ SCLIP_API sclip_status sclip_clipper_save(const sclip_clipper* clipper, const ch
 /* Into a clipper of the same parameters; after a failure it is as it was. Thresholds of another kind or with other
  * settings take over what they can use of the saved past. */
 SCLIP_API sclip_status sclip_clipper_load(sclip_clipper* clipper, const char* path);
-/* What the latest load or deserialize could not take over as it was, a line for each difference; "" when everything was,
- * and for NULL. Belongs to the clipper; valid until its next load. */
+/* What the latest load or deserialize could not take over as it was, a line for each difference; "" when everything
+ * was, and for NULL. Belongs to the clipper; valid until its next load. */
 SCLIP_API const char* sclip_clipper_load_notes(const sclip_clipper* clipper);
 
 /* The same state as bytes, for a checkpoint of the host's. The size holds until the next step or load. */

@@ -152,7 +152,8 @@ sclip_status sclip_clipper_create(const sclip_parameter* parameters, int64_t par
     spectralclip::Clipper made(c_api::parameters_from(parameters, parameter_count),
                                c_api::clipper_options_from(chosen));
     const auto count = static_cast<std::size_t>(parameter_count);
-    *clipper = new sclip_clipper{std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count), {}};
+    *clipper =
+        new sclip_clipper{std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count), {}};
   });
 }
 
