@@ -15,7 +15,9 @@ from ._library import ops
 if TYPE_CHECKING:
     from .clipper import SpectralClipper
 
-STATUS = ("ok", "not_finite", "rank_exhausted", "factorization_failed", "not_converged", "out_of_range")
+STATUS = (
+    "ok", "not_finite", "rank_exhausted", "factorization_failed", "not_converged", "out_of_range", "out_of_memory",
+)  # fmt: skip
 METHODS = ("exact", "gram", "sketched", "tracked", "newton_schulz", "auto")
 BOUNDS = ("certain", "estimated")
 FIELDS: tuple[str, ...] = tuple(ops.report_fields())

@@ -90,10 +90,12 @@ constexpr int rank_of(ClipStatus status) noexcept {
       return 3;
     case ClipStatus::factorization_failed:
       return 4;
-    case ClipStatus::not_finite:
+    case ClipStatus::out_of_memory:
       return 5;
+    case ClipStatus::not_finite:
+      return 6;
   }
-  return 6;
+  return 7;
 }
 
 ClipStatus worst_of(const at::Tensor& statuses) {

@@ -10,11 +10,13 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "clipper/internals.h"
 #include "constants.h"
 #include "model/device_engine.h"
 #include "model/parameters.h"
+#include "model/report_source.h"
 #include "model/report_rows.h"
 #include "require.h"
 #include "spectralclip/torch/clipper.h"
@@ -45,7 +47,7 @@ ClipperOptions core_options(const SpectralClipperOptions& options) {
 
 }  // namespace
 
-struct SpectralClipper::Impl {
+struct SpectralClipper::Impl final : StepReport::Source {
   NamedTensors parameters;
   SpectralClipperOptions options;
   Clipper core;
@@ -59,6 +61,7 @@ struct SpectralClipper::Impl {
   std::vector<std::pair<std::size_t, at::Tensor>> copies;  // parameter, its working copy
   std::vector<DeviceMatrix> device_matrices;
   std::vector<std::pair<std::size_t, at::Tensor>> aside;  // parameter, norm of its gradient (0-d, float64)
+  std::int64_t changes = 0;  // of the latest reports: steps, clips inside backward, loads
 
   Impl(NamedTensors named, std::vector<Parameter> described_parameters, const SpectralClipperOptions& wanted)
       : parameters(std::move(named)),
@@ -232,13 +235,13 @@ struct SpectralClipper::Impl {
   }
 
   // Of what the core clipped and of what was clipped elsewhere (sums of squares).
-  static at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const StepReport& core,
+  static at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const spectralclip::StepReport& core,
                                const std::vector<at::Tensor>& squares) {
     const auto first =
         std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
     if (first == gradients.end()) return at::zeros({});
     const at::ScalarType type = promoted_type(gradients);
-    const double core_norm = core.layers_not_finite > 0 ? kNaN : core.norm_before;
+    const double core_norm = core.layers_not_finite > 0 ? kNaN : core.total_norm;
     const auto wide = at::TensorOptions().dtype(at::kDouble).device(first->device());
     if (squares.empty()) return at::scalar_tensor(core_norm, wide.dtype(type));
     at::Tensor sum = at::full({}, core_norm * core_norm, wide);
@@ -253,7 +256,8 @@ struct SpectralClipper::Impl {
     sort(gradients);
     if (options.error_if_nonfinite) require_finite_on_device();
     engine.settle(device_matrices);
-    const StepReport report = core.step(windows, executor);
+    ++changes;
+    const spectralclip::StepReport report = core.step(windows, executor);
     if (report.left_all && options.error_if_nonfinite) throw_not_finite(report.layers);
     const bool leave_all = options.on_nonfinite == OnNonFinite::leave_all;
     std::vector<at::Tensor> squares = engine.step(device_matrices, leave_all);
@@ -274,6 +278,7 @@ struct SpectralClipper::Impl {
     }
     SPECTRALCLIP_REQUIRE(on_core(gradient), "parameter \"", parameters[p].first,
                          "\": clipping inside backward works on CPU gradients with the core's backend");
+    ++changes;
     copies.clear();
     windows.resize(parameters.size());
     windows[p] = core_gradient(p, gradient);
@@ -286,6 +291,12 @@ struct SpectralClipper::Impl {
     return total_norm(gradients, ClipperInternals::summary(own), {});
   }
 
+  [[nodiscard]] std::int64_t moment() const noexcept override { return changes; }
+  [[nodiscard]] std::span<const LayerReport> fetched_layers() override {
+    engine.pull_reports();
+    return set.reports;
+  }
+
   // Rows of the core are copied to the device, which waits for it: only where there are any.
   [[nodiscard]] bool core_had_gradients() const {
     return std::any_of(windows.begin(), windows.end(), [](const Gradient& g) { return g.data != nullptr; });
@@ -296,33 +307,38 @@ SpectralClipper::SpectralClipper(const ::torch::nn::Module& model, const Spectra
     : SpectralClipper(parameters_of(model), with_type_rules(options, model)) {}
 SpectralClipper::SpectralClipper(NamedTensors parameters, const SpectralClipperOptions& options) {
   std::vector<Parameter> shapes = described(parameters);
-  impl_ = std::make_unique<Impl>(std::move(parameters), std::move(shapes), options);
+  impl_ = std::make_shared<Impl>(std::move(parameters), std::move(shapes), options);
 }
 SpectralClipper::SpectralClipper(const std::vector<at::Tensor>& parameters, const SpectralClipperOptions& options)
     : SpectralClipper(numbered(parameters), options) {}
 SpectralClipper::SpectralClipper(NamedTensors parameters, std::vector<Parameter> described_parameters,
                                  const SpectralClipperOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(parameters), std::move(described_parameters), options)) {}
+    : impl_(std::make_shared<Impl>(std::move(parameters), std::move(described_parameters), options)) {}
 SpectralClipper::~SpectralClipper() = default;
 SpectralClipper::SpectralClipper(SpectralClipper&&) noexcept = default;
 SpectralClipper& SpectralClipper::operator=(SpectralClipper&&) noexcept = default;
 
-at::Tensor SpectralClipper::step() {
+StepReport SpectralClipper::step() {
   std::vector<at::Tensor> gradients;
   for (const auto& [name, parameter] : impl_->parameters) gradients.push_back(parameter.grad());
-  return impl_->step(gradients);
+  return step(gradients);
 }
-at::Tensor SpectralClipper::step(const std::vector<at::Tensor>& gradients) { return impl_->step(gradients); }
+StepReport SpectralClipper::step(const std::vector<at::Tensor>& gradients) {
+  at::Tensor norm = impl_->step(gradients);
+  return {std::move(norm), impl_->core.steps(), impl_};
+}
 at::Tensor SpectralClipper::step_parameter(std::size_t parameter, const at::Tensor& gradient) {
   return impl_->step_parameter(parameter, gradient);
 }
 
-StepReport SpectralClipper::report() const {
+spectralclip::StepReport SpectralClipper::report() const {
   impl_->engine.pull_reports();
-  StepReport report = ClipperInternals::summary(impl_->set.reports);
+  spectralclip::StepReport report = ClipperInternals::summary(impl_->set.reports);
   report.step = impl_->core.steps();
   return report;
 }
+
+std::span<const LayerReport> SpectralClipper::layers() const noexcept { return impl_->set.reports; }
 
 at::Tensor SpectralClipper::report_values() const {
   if (impl_->engine.empty()) return report_rows(impl_->set.reports);
@@ -355,6 +371,7 @@ std::vector<std::uint8_t> SpectralClipper::serialize() const {
 }
 void SpectralClipper::deserialize(std::span<const std::uint8_t> bytes) {
   impl_->core.deserialize(bytes);
+  ++impl_->changes;
   impl_->engine.forget();
 }
 void SpectralClipper::save(const std::string& path) const {
@@ -363,7 +380,9 @@ void SpectralClipper::save(const std::string& path) const {
 }
 void SpectralClipper::load(const std::string& path) {
   impl_->core.load(path);
+  ++impl_->changes;
   impl_->engine.forget();
 }
+std::span<const std::string> SpectralClipper::load_notes() const noexcept { return impl_->core.load_notes(); }
 
 }  // namespace spectralclip::torch

@@ -104,7 +104,7 @@ ClipperObject::Report ClipperObject::report() const {
   return report_of(clipper_.report());  // fetches what lies on a device, once
 }
 
-ClipperObject::Report report_of(const StepReport& report) {
+ClipperObject::Report report_of(const spectralclip::StepReport& report) {
   const auto layers = static_cast<std::int64_t>(report.layers.size());
   ClipperObject::Report all;
   auto& [names, treatments, rules, numbers, values] = all;
@@ -122,6 +122,17 @@ ClipperObject::Report report_of(const StepReport& report) {
   }
   values = report_rows(report.layers);
   return all;
+}
+
+std::vector<std::string> ClipperObject::hints() const {
+  std::vector<std::string> hints;
+  for (const LayerReport& layer : clipper_.layers()) hints.push_back(layer.hint);
+  return hints;
+}
+
+std::vector<std::string> ClipperObject::load_notes() const {
+  const auto notes = clipper_.load_notes();
+  return {notes.begin(), notes.end()};
 }
 
 at::Tensor ClipperObject::serialize() const {

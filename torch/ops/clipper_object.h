@@ -39,6 +39,9 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   [[nodiscard]] std::vector<std::string> thresholds() const { return clipper_.thresholds(); }
   // values of report() alone, left on their device.
   [[nodiscard]] at::Tensor report_values() const { return clipper_.report_values(); }
+  // Of each layer, "" mostly: what may not be meant (LayerReport::hint). What the latest load could not take over.
+  [[nodiscard]] std::vector<std::string> hints() const;
+  [[nodiscard]] std::vector<std::string> load_notes() const;
 
   [[nodiscard]] std::int64_t steps() const noexcept { return clipper_.steps(); }
   [[nodiscard]] std::int64_t handle() const noexcept { return handle_; }
@@ -52,6 +55,6 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   std::int64_t handle_ = 0;
 };
 
-[[nodiscard]] ClipperObject::Report report_of(const StepReport& report);
+[[nodiscard]] ClipperObject::Report report_of(const spectralclip::StepReport& report);
 
 }  // namespace spectralclip::torch

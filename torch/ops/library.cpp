@@ -110,6 +110,8 @@ TORCH_LIBRARY(spectralclip, m) {
       .def("report", [](const ops::Self& self) { return self->report(); })
       .def("thresholds", [](const ops::Self& self) { return self->thresholds(); })
       .def("report_values", [](const ops::Self& self) { return self->report_values(); })
+      .def("hints", [](const ops::Self& self) { return self->hints(); })
+      .def("load_notes", [](const ops::Self& self) { return self->load_notes(); })
       .def("steps", [](const ops::Self& self) { return self->steps(); })
       .def("handle", [](const ops::Self& self) { return self->handle(); })
       .def("serialize", [](const ops::Self& self) { return self->serialize(); })

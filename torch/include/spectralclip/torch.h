@@ -11,3 +11,4 @@
 #include "spectralclip/torch/momentum_sgd.h"       // IWYU pragma: export
 #include "spectralclip/torch/muon.h"               // IWYU pragma: export
 #include "spectralclip/torch/report_fields.h"      // IWYU pragma: export
+#include "spectralclip/torch/step_report.h"        // IWYU pragma: export
