@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -264,7 +265,11 @@ class SpectralClipper:
 
     def describe(self) -> Description:
         """What is done with each parameter, and why: print it."""
-        return describe(self.report(), self._core.thresholds(), self._names, self._parameters)
+        layers = [
+            dataclasses.replace(layer, rule=f"{layer.rule}; {hint}") if hint else layer
+            for layer, hint in zip(self.report(), self._core.hints())
+        ]
+        return describe(layers, self._core.thresholds(), self._names, self._parameters)
 
     def propose(self, share: float = 0.05) -> Proposals:
         """After some steps with ``observe_only=True``: the constant thresholds that would have clipped ``share`` of
@@ -403,8 +408,7 @@ class SpectralClipper:
         if self._observations is not None:
             self._observations.load(state_dict.get("observed"), self._core.report()[0])
         self._jumps += 1
-        notes = self._core.load_notes() if hasattr(self._core, "load_notes") else []
-        for note in notes:
+        for note in self._core.load_notes():
             warnings.warn(f"load_state_dict: {note}", stacklevel=2)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SpectralClipper:

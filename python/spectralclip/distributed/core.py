@@ -145,6 +145,12 @@ class ShardedCore:
         found: list[str] = torch.classes.spectralclip.Clipper(names, whole, own, *self._options).thresholds()
         return found
 
+    def hints(self) -> list[str]:
+        return [""] * len(self._core.report()[0])
+
+    def load_notes(self) -> list[str]:
+        return []  # the sharded object keeps none
+
     def steps(self) -> int:
         return int(self._core.steps())
 
