@@ -45,7 +45,11 @@ class SpectralClipper:
     (``wte``, ``wpe``, ``embed_tokens``, ``word_embeddings``, ...), of nameless ones none: add
     ``rules=skip_embeddings(model)``.
 
-    Parameters that are DTensors (FSDP2, tensor parallelism) are clipped where they lie, and every process calls the same
+    ``share_work`` (DDP: True, or the process group of the replicas) lets each process clip its share of the layers and
+    tell the others what it did, a few directions a layer; the result is that of every process clipping everything, to
+    the bit.
+
+    Parameters that are DTensors (FSDP2, tensor parallelism) are clipped where they lie; every process calls the same
     methods; thresholds and reports, of the whole matrices, are equal in all of them.
 
     >>> layer = nn.Linear(4, 3)
@@ -77,6 +81,7 @@ class SpectralClipper:
         on_nonfinite: Literal["leave_layer", "leave_all", "raise"] = "leave_layer",
         observe_only: bool = False,
         backend: Backend = "auto",
+        share_work: Any = None,
     ) -> None:
         given = {
             "method": method, "rank": rank, "oversampling": oversampling, "power_passes": power_passes,
@@ -95,17 +100,21 @@ class SpectralClipper:
                 "backend": backend,
             }),
         ]  # fmt: skip
+        self._share = distributed.group_to_share(share_work)
         self._model = model if isinstance(model, nn.Module) else None
+        distributed.refuse_flat_parameters(self._model)
         by_type = skip_embeddings(model) if isinstance(model, nn.Module) else []
         self._rules = [rule.texts() for rule in (*rules, *by_type)]
         self._build(*_once_each(groups_of(model, self._defaults), known=()))
 
     def _build(self, names: list[str], parameters: list[torch.Tensor], own: list[list[str]]) -> None:
         detached = [p.detach() for p in parameters]
-        distributed.refuse_flat_parameters(self._model, parameters)
-        is_split = distributed.is_distributed(parameters)
-        make = distributed.ShardedCore if is_split else torch.classes.spectralclip.Clipper
-        self._core = make(names, detached, own, self._settings, self._rules)
+        given = (names, detached, own, self._settings, self._rules)
+        self._core: Any
+        if self._share is not None or distributed.is_distributed(parameters):
+            self._core = distributed.ShardedCore(*given, share=self._share)
+        else:
+            self._core = torch.classes.spectralclip.Clipper(*given)
         self._handle: int = self._core.handle()
         self._names, self._parameters, self._own = names, parameters, own
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
@@ -197,8 +206,8 @@ class SpectralClipper:
             raise RuntimeError("the parameters are hooked already")
         if isinstance(self._core, distributed.ShardedCore):
             raise RuntimeError(
-                "gradients that are split over processes cannot be clipped inside backward: the sums over ranks need all of "
-                "them in the same order. Call step()."
+                "gradients that are split over processes cannot be clipped inside backward: the sums over ranks need "
+                "all of them in the same order. Call step()."
             )
         self._accumulation_steps = accumulation_steps
         self._hook_from(0)
@@ -247,6 +256,7 @@ class SpectralClipper:
         holds its clipper, are those of the copy, which then continues bit for bit.  Hooks are not copied."""
         twin = object.__new__(type(self))
         memo[id(self)] = twin  # first: the model may hold the clipper
+        twin._share = self._share
         twin._defaults, twin._settings, twin._rules = self._defaults, self._settings, self._rules
         twin._model = copy.deepcopy(self._model, memo)
         twin._build(list(self._names), copy.deepcopy(self._parameters, memo), list(self._own))

@@ -64,13 +64,13 @@ ClipReport measured(double tau, double norm) {
 }
 
 ClipReport run_treatment(Layer& layer, const LayerReport& report, const AnyMatrix& G, Workspace& workspace,
-                         Executor& executor) {
+                         Executor& executor, ClipFactors* factors) {
   if (report.treatment == Treatment::skip) return measured(kInfinity, frobenius_norm(G, executor));
   const double tau = threshold(layer.threshold, layer.threshold_state);
-  if (report.treatment == Treatment::norm) return scale_to_norm(G, tau, !layer.clip.observe_only, executor);
+  if (report.treatment == Treatment::norm) return scale_to_norm(G, tau, !layer.clip.observe_only, executor, factors);
   const RandomStream stream{
       .seed = layer.clip.seed, .matrix_id = layer.matrix_id, .step = static_cast<std::uint64_t>(report.steps)};
-  return clip_one(G, tau, layer.clip, stream, layer.subspace, workspace, executor);
+  return clip_one(G, tau, layer.clip, stream, layer.subspace, workspace, executor, factors);
 }
 
 }  // namespace
@@ -163,8 +163,9 @@ void record_clip(Layer& layer, LayerReport& report, const ClipReport& clip) {
   if (report.clip.clipped > 0) ++report.steps_clipped;
 }
 
-void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace& workspace, Executor& executor) {
-  record_clip(layer, report, run_treatment(layer, report, G, workspace, executor));
+void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace& workspace, Executor& executor,
+                ClipFactors* factors) {
+  record_clip(layer, report, run_treatment(layer, report, G, workspace, executor, factors));
 }
 
 bool record_norm(LayerReport& report, double norm) {

@@ -65,7 +65,7 @@ def check(found, dtype, steps, transposed, options):
 
 
 def bytes_by_formula(names, steps, transposed, found):
-    """At most: each pass of k <= 24 columns over length n, 4 k n + 8 (1 + k^2); norms; the first comparison of ranks."""
+    """At most: each pass of k <= 24 columns over length n, 4 k n + 8 (1 + k^2), and some numbers."""
     del found
     total = 0
     for name in names:
@@ -119,7 +119,10 @@ def test_partial_sums_the_drop_in_and_experts(tmp_path):
         one, report = spectralclip.clip_singular_values(gradient, 3.0, method="exact")
         for name in ("whole", "rows"):
             torch.testing.assert_close(rank["partial"][name], one, rtol=0, atol=4e-3 * 3)
-        assert "Shard" in rank["partial"]["placements"] and rank["partial"]["clipped"] == ["whole.weight", "rows.weight"]
+        assert "Shard" in rank["partial"]["placements"] and rank["partial"]["clipped"] == [
+            "whole.weight",
+            "rows.weight",
+        ]
         assert rank["partial"]["total_norm"] == pytest.approx(math.sqrt(2) * report.norm_before, rel=1e-5)
 
         for name, (total, after) in rank["drop_in"].items():
@@ -154,6 +157,11 @@ def test_a_small_gpt_trains_as_in_one_process(tmp_path):
                 error = torch.linalg.vector_norm(here["weights"][name] - weight)
                 assert error <= 5e-3 * torch.linalg.vector_norm(weight), name
     assert one["losses"][-1] < one["losses"][0]
+    for rank in found:  # each process its share of the layers, or all of them: the same bits
+        shared, replicated = rank["ddp, shared"], found[0]["ddp"]
+        assert shared["losses"] == replicated["losses"] and shared["taus"] == replicated["taus"]
+        assert shared["state"] == replicated["state"] and shared["clipped"] == replicated["clipped"]
+        assert all(torch.equal(weight, replicated["weights"][name]) for name, weight in shared["weights"].items())
 
 
 def test_state_goes_to_other_ranks_and_splits_by_dcp(tmp_path):
@@ -161,7 +169,11 @@ def test_state_goes_to_other_ranks_and_splits_by_dcp(tmp_path):
     saved = ranks.run(scenarios.save_state, 3, tmp_path / "save", folder, [Shard(0)], 5)
     assert all(rank["state"] == saved[0]["state"] for rank in saved)
     steps = {}
-    for name, (count, placements) in {"two": (2, [Shard(0)]), "columns": (2, [Shard(1)]), "one": (1, [Replicate()])}.items():
+    for name, (count, placements) in {
+        "two": (2, [Shard(0)]),
+        "columns": (2, [Shard(1)]),
+        "one": (1, [Replicate()]),
+    }.items():
         loaded = ranks.run(scenarios.load_state, count, tmp_path / name, folder, placements, 5)
         for rank in loaded:
             assert rank["state"] == saved[0]["state"]

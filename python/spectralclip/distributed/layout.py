@@ -20,13 +20,12 @@ def is_distributed(tensors: Iterable[torch.Tensor]) -> bool:
     return any(hasattr(tensor, "device_mesh") and hasattr(tensor, "placements") for tensor in tensors)
 
 
-def refuse_flat_parameters(model: Optional[nn.Module], parameters: Iterable[torch.Tensor]) -> None:
-    """FSDP1 keeps many weights, cut anywhere, in one vector: no matrix is left whose singular values could be clipped."""
-    wrapped = model is not None and any(type(m).__name__ == "FullyShardedDataParallel" for m in model.modules())
-    if wrapped or any(getattr(parameter, "_is_flat_param", False) for parameter in parameters):
+def refuse_flat_parameters(model: Optional[nn.Module]) -> None:
+    """FSDP1 keeps many weights, cut anywhere, in one vector: no matrix is left to be clipped."""
+    if model is not None and any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules()):
         raise TypeError(
-            "this model is wrapped by FullyShardedDataParallel (FSDP1), which cuts flattened parameters without regard to "
-            "rows and columns: there are no matrices to clip. Use fully_shard (FSDP2) instead: "
+            "this model is wrapped by FullyShardedDataParallel (FSDP1), which cuts flattened parameters without regard "
+            "to rows and columns: there are no matrices to clip. Use fully_shard (FSDP2) instead: "
             "torch.distributed.fsdp.fully_shard(module); Accelerate: FullyShardedDataParallelPlugin(fsdp_version=2); "
             "Lightning: ModelParallelStrategy."
         )
@@ -53,10 +52,13 @@ def layout_of(name: str, tensor: torch.Tensor) -> Layout:
     if not is_distributed([tensor]):
         return Layout(shape)
     distributed: DTensor = tensor  # type: ignore[assignment]
-    mesh, placements = distributed.device_mesh, distributed.placements
+    mesh = distributed.device_mesh
+    placements: tuple[Any, ...] = tuple(distributed.placements)
     split = {dim: p.dim % max(len(shape), 1) for dim, p in enumerate(placements) if _is_split(p)}
     if any(placement.is_partial() for placement in placements):
-        raise ValueError(f"parameter {name!r} is a DTensor with placements {placements}: its values are not summed up yet")
+        raise ValueError(
+            f"parameter {name!r} is a DTensor with placements {placements}: its values are not summed up yet"
+        )
     if not split:
         return Layout(shape)
     axis = next(iter(split.values()))
@@ -73,7 +75,9 @@ def _part_of(tensor: Any, axis: int, working: Optional[tuple[Any, ...]]) -> tupl
 
     if working is None and (axis > 0 or tensor.dim() < 3):
         return int(tensor._local_tensor.shape[axis]), 0
-    local, offset = compute_local_shape_and_global_offset(tuple(tensor.shape), tensor.device_mesh, working or tensor.placements)
+    local, offset = compute_local_shape_and_global_offset(
+        tuple(tensor.shape), tensor.device_mesh, working or tensor.placements
+    )
     return int(local[axis]), int(offset[axis]) if local[axis] else 0
 
 
@@ -104,6 +108,14 @@ class Groups:
         self.ranks: list[tuple[int, ...]] = []
         self.devices: list[torch.device] = []
         self.groups: list[Optional[ProcessGroup]] = []
+
+    def add(self, group: ProcessGroup) -> None:
+        from torch import distributed
+
+        self.ranks.append(tuple(distributed.get_process_group_ranks(group)))
+        self.groups.append(group)
+        backend = distributed.get_backend(group)
+        self.devices.append(torch.device("cuda" if backend == "nccl" else "cpu"))
 
     def number(self, layout: Layout, tensor: torch.Tensor) -> int:
         if layout.axis is None:
