@@ -21,7 +21,7 @@ enum class Method : std::uint8_t {
 
 // What a search does that has read its budget and is not sure, or finds more above tau than its columns hold.
 enum class Exhausted : std::uint8_t {
-  go_exact = 0,  // finish with `gram`: everything above tau is clipped, at the price of a dense factorisation
+  go_exact = 0,  // finish whatever it costs, by the cheaper way: more reads and columns than the budget has, or `gram`
   report = 1,    // clip what was found and say `not_converged` or `rank_exhausted`
   automatic = 2  // "auto": stateless calls go_exact, clippers report, so that the price of a training step is bounded
 };

@@ -60,7 +60,6 @@ ClipReport clip_positive(const AnyMatrix& G, double tau, const ClipOptions& opti
     if (report.status == ClipStatus::ok) state.clipped_lately = report.clipped;
     return report;
   }
-  if (finishes_dense(chosen)) chosen.max_passes = std::min(chosen.max_passes, passes_worth_gram(G.rows, G.cols));
   const SubspaceJob job{G, G.rows, tau, &chosen, stream, factors};
   const ClipReport report = clip_by_subspace(job, state, workspace, executor);
   if (report.status == ClipStatus::out_of_range) return clip_out_of_range(G, tau, chosen.method, write, factors);

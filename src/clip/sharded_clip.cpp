@@ -60,13 +60,7 @@ void ShardedClip::begin(const ShardedJob& job, SubspaceState& state, Arena& basi
 void ShardedClip::start() {
   chosen_.method = choose_method(chosen_, whole(), *state_);
   if (chosen_.method == Method::gram && !gram_shards()) chosen_.method = Method::tracked;
-  if (finishes_dense(chosen_)) {
-    if (gram_shards()) {
-      chosen_.max_passes = std::min(chosen_.max_passes, passes_worth_gram(job_.rows, job_.G.cols()));
-    } else {
-      go_on_to_the_end();
-    }
-  }
+  if (finishes_dense(chosen_) && !gram_shards()) go_on_to_the_end();
   if (chosen_.method == Method::gram) {
     start_gram();
   } else {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "clip/cost.h"
 #include "clip/dead_band.h"
 #include "clip/factors.h"
 #include "clip/stage_clock.h"
@@ -20,6 +21,7 @@ namespace spectralclip {
 namespace {
 
 constexpr std::int64_t kSketchedRank = 10;  // the paper's r
+constexpr int kUnlimitedPasses = 1000;      // their cost is what ends them
 constexpr double kColdSigma = 1e-3;         // accuracy of sigma_max that a cold start works for
 constexpr double kWarmSigma = 1e-2;         // … and that a tracked step is content with before it reads once more
 
@@ -36,6 +38,12 @@ SearchOptions search_options(const ClipOptions& options, double tau, const Rows&
   s.sigma_tolerance = warm ? kWarmSigma : kColdSigma;
   s.max_passes = options.max_passes;
   s.max_columns = options.max_columns;
+  s.max_kept = std::max(kLeastKept, options.max_columns / 2);
+  if (finishes_dense(options)) {  // whatever it costs, by the cheaper way
+    s.max_cost = gram_cost(rows, G.cols());
+    s.max_passes = kUnlimitedPasses;
+    s.max_columns = std::max(options.max_columns, widest_worth_gram(rows, G.cols()));
+  }
   if (options.method == Method::sketched) {
     s.rank = options.rank.value_or(std::min(kSketchedRank, smaller));
     s.oversampling = options.oversampling;
@@ -100,6 +108,7 @@ class Clip final : public SubspaceClip {
   void begin_round() {
     SearchOptions options = wanted_;
     options.max_passes = std::max(1, wanted_.max_passes - passes_);
+    options.max_cost -= cost_;
     stream_.pass = static_cast<std::uint32_t>(passes_);
     search_.emplace(rows_, G_.cols(), options, stream_, state_, basis_);
     work_ = Work::pass;
@@ -108,6 +117,7 @@ class Clip final : public SubspaceClip {
   void after_search() {
     const SearchOutcome outcome = search_->outcome();
     passes_ += search_->passes();
+    cost_ += search_->cost();
     report_.passes = passes_;
     if (outcome == SearchOutcome::out_of_range) return end_out_of_range();
     search_->finish();
@@ -153,7 +163,7 @@ class Clip final : public SubspaceClip {
   // more, and what rounding left above tau is lowered too.
   void after_update() {
     clock_.lap(Stage::update);
-    const bool loud = update_rounding() > report_.tau * std::max(options_.margin, dead_band(G_.type())) / 8;
+    const bool loud = update_rounding() > room_for_rounding() / 8;
     const bool read_on = options_.method != Method::sketched;  // Algorithm 2 reads as often as it was told
     const bool hidden = search_->judgement().wide_range && !rank_used_up();
     if (read_on && (loud || hidden) && passes_ < wanted_.max_passes) {
@@ -166,6 +176,9 @@ class Clip final : public SubspaceClip {
   }
 
   [[nodiscard]] double update_rounding() const { return 8 * work_epsilon(G_.type()) * search_->sigma()[0]; }
+  [[nodiscard]] double room_for_rounding() const {
+    return report_.tau * std::max(options_.margin, dead_band(G_.type()));
+  }
 
   [[nodiscard]] double removed_inside() const {
     double removed = 0;
@@ -245,7 +258,8 @@ class Clip final : public SubspaceClip {
     }
     // Values near tau drown in the rounding of the largest, unless there are none because all were lowered.
     const bool all_lowered = lowering_ == std::min(rows_, G_.cols()) && update_rounding() <= options_.margin * report_.tau;
-    const bool unsure = search_->outcome() == SearchOutcome::not_converged || (j.wide_range && !all_lowered);
+    const bool loud = lowering_ > 0 && update_rounding() > room_for_rounding() / 2;  // and nobody looked again
+    const bool unsure = loud || search_->outcome() == SearchOutcome::not_converged || (j.wide_range && !all_lowered);
     if (search_->outcome() == SearchOutcome::exhausted || (unsure && rank_used_up())) return ClipStatus::rank_exhausted;
     return unsure ? ClipStatus::not_converged : ClipStatus::ok;
   }
@@ -263,6 +277,7 @@ class Clip final : public SubspaceClip {
   std::optional<SubspaceSearch<T>> search_;
   Work work_ = Work::none;
   int passes_ = 0;
+  double cost_ = 0;
   int round_ = 0;
   std::int64_t lowering_ = 0;  // leading triplets that this round lowers
   double relowered_ = 0;

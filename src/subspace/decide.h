@@ -19,6 +19,8 @@ struct SearchOptions {
   int power_passes = -1;          // >= 0: sketched, exactly 1 + power_passes passes from a cold start
   int max_passes = 6;             // reads of the matrix before `not_converged`
   std::int64_t max_columns = 64;  // width of the basis before `exhausted`
+  std::int64_t max_kept = 32;     // vectors carried to the next step at most
+  double max_cost = std::numeric_limits<double>::infinity();  // microseconds by cost.h before `not_converged`
 };
 
 enum class SearchOutcome : std::uint8_t {
@@ -43,7 +45,8 @@ struct Findings {
   double floor = 0;               // … so much that values up to here are not known …
   bool can_improve = false;       // … and less with the vectors found as columns
   bool complete = false;        // the basis spans everything: nothing is unseen
-  Unseen unseen;                // of what it does not span
+  Unseen unseen;                // of what it does not span …
+  bool probing = false;         // … and another power of the probe would lower the bound
   double sigma_correction = 0;  // relative amount by which sigma[0] is still seen short
 };
 

@@ -250,13 +250,22 @@ TEST(Judge, AFullRankLooksForNothingElse) {
 }
 
 TEST(Judge, AFullRankIsStillSharpenedToTheTolerance) {
-  Case c({5, 3, 0.2}, 0.3, 1);
+  Case c({5, 3, 0.2}, 0.3, 2);
   c.options.rank = 2;
   EXPECT_TRUE(c.run().settled());
   c.options.tolerance = 1e-6;
   const Judgement j = c.run();
   EXPECT_FALSE(j.hidden);
   EXPECT_GE(j.sharpen, 2);
+}
+
+// What the lowered ones leave above tau is nothing that a larger rank would lower.
+TEST(Judge, AFullRankStillLooksAtLeftovers) {
+  Case c({5, 3, 0.2}, 0.3, 0.9);
+  c.options.rank = 2;
+  EXPECT_EQ(c.run().sharpen, 2);
+  c.findings.unseen = {0.05, 0.05};
+  EXPECT_TRUE(c.run().settled());
 }
 
 // Values under the floor are rounding of the largest: they are left for the look after the first clip.

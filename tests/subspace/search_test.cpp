@@ -312,11 +312,12 @@ TYPED_TEST(SearchTest, RankGrowsUntilEverythingAboveIsFound) {
 TYPED_TEST(SearchTest, GrowthEndsAtMaxColumns) {
   Problem<TypeParam> p(96, 70, gapped(70, 40));
   p.options.max_columns = 16;
+  p.options.max_kept = 8;
   const auto s = p.run(SearchOutcome::exhausted);
   EXPECT_LE(s.found(), 16);
   EXPECT_GE(s.above(), 12);
   EXPECT_LE(s.above(), 16);
-  EXPECT_LE(p.state.columns, p.options.max_columns / 2) << "a step's columns leave room for new ones";
+  EXPECT_LE(p.state.columns, p.options.max_kept) << "a step's columns leave room for new ones";
 }
 
 TYPED_TEST(SearchTest, GrowthCanReachTheWholeMatrix) {
