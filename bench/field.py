@@ -35,7 +35,9 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def text_batches(path: pathlib.Path, shape: GptShape, batch: int, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def text_batches(
+    path: pathlib.Path, shape: GptShape, batch: int, count: int
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     text = path.read_text(encoding="utf-8")
     places = {symbol: place for place, symbol in enumerate(sorted(set(text)))}
     if len(places) > shape.vocabulary:

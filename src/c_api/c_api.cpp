@@ -11,6 +11,7 @@
 
 #include "c_api/convert.h"
 #include "c_api/host_executor.h"
+#include "c_api/host_reduction.h"
 #include "require.h"
 #include "spectralclip/clip.h"
 #include "spectralclip/version.h"
@@ -21,6 +22,7 @@ struct sclip_clipper {
   spectralclip::Clipper clipper;
   std::unique_ptr<spectralclip::Executor> executor;
   std::vector<spectralclip::Gradient> gradients;  // kept, so that a step allocates nothing
+  spectralclip::Reduction* reduction = nullptr;   // of the step under way, where parameters are split
 };
 
 namespace {
@@ -155,7 +157,8 @@ sclip_status sclip_clipper_step(sclip_clipper* clipper, const sclip_gradient* gr
     std::transform(gradients, gradients + expected, self.gradients.begin(), [](const sclip_gradient& gradient) {
       return spectralclip::Gradient{gradient.data, c_api::scalar_type_from(gradient.type), gradient.row_stride};
     });
-    const auto result = self.clipper.step(self.gradients, *self.executor);
+    const auto result = self.reduction == nullptr ? self.clipper.step(self.gradients, *self.executor)
+                                                  : self.clipper.step(self.gradients, *self.reduction, *self.executor);
     if (report != nullptr) *report = c_api::to_c(result);
   });
 }
@@ -207,6 +210,34 @@ sclip_status sclip_clipper_deserialize(sclip_clipper* clipper, const void* bytes
                          ", is negative");
     self.clipper.deserialize({static_cast<const uint8_t*>(bytes), static_cast<std::size_t>(size)});
   });
+}
+
+
+sclip_status sclip_clipper_create_split(const sclip_parameter* parameters, const sclip_shard* shards,
+                                        int64_t parameter_count, const sclip_clipper_options* options,
+                                        sclip_clipper** clipper) {
+  return guarded([&] {
+    required(clipper, "clipper") = nullptr;
+    SPECTRALCLIP_REQUIRE(shards != nullptr || parameter_count == 0, "shards is NULL");
+    const sclip_clipper_options chosen = options == nullptr ? default_clipper_options() : *options;
+    std::vector<spectralclip::Parameter> list = c_api::parameters_from(parameters, parameter_count);
+    for (std::size_t i = 0; i < list.size(); ++i)
+      list[i].shard = {.axis = shards[i].axis, .extent = shards[i].extent, .first = shards[i].first};
+    spectralclip::Clipper made(std::move(list), c_api::clipper_options_from(chosen));
+    const auto count = static_cast<std::size_t>(parameter_count);
+    *clipper = new sclip_clipper{std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count)};
+  });
+}
+
+sclip_status sclip_clipper_step_split(sclip_clipper* clipper, const sclip_gradient* gradients, int64_t gradient_count,
+                                      const sclip_reduction* reduction, sclip_step_report* report) {
+  if (clipper == nullptr || reduction == nullptr || reduction->sum == nullptr)
+    return guarded([] { throw spectralclip::InvalidArgument("clipper, reduction or reduction->sum is NULL"); });
+  c_api::HostReduction host(*reduction);
+  clipper->reduction = &host;
+  const sclip_status status = sclip_clipper_step(clipper, gradients, gradient_count, report);
+  clipper->reduction = nullptr;
+  return status;
 }
 
 }  // extern "C"

@@ -54,7 +54,7 @@ def clip_shards(rank: int, mesh_shape: tuple, placements: list, dtype: torch.dty
     }
     parameters = {name: distributed_parameter(name, mesh, per_name[name], dtype) for name in names}
     clipper = spectralclip.SpectralClipper(list(parameters.items()), **options)
-    found: dict[str, Any] = {"steps": [], "after": []}
+    found: dict[str, Any] = {"steps": [], "after": [], "bytes": [0]}
     torch.manual_seed(rank)  # nothing may depend on the global generator
     for step in range(steps):
         for name, parameter in parameters.items():
@@ -63,8 +63,8 @@ def clip_shards(rank: int, mesh_shape: tuple, placements: list, dtype: torch.dty
         found["steps"].append(records(clipper.step()))
         found["after"].append({name: p.grad.full_tensor() for name, p in parameters.items()})
         torch.rand(rank + 1)
+        found["bytes"].append(clipper._core.bytes_summed)
     found["state"] = clipper.state_dict()
-    found["bytes"] = clipper._core.bytes_summed if hasattr(clipper._core, "bytes_summed") else 0
     found["names"] = names
     return found
 
@@ -104,6 +104,35 @@ def drop_in(rank: int) -> dict:
         [distributed_parameter("attn.weight", mesh, [Shard(0)], torch.float32)], 1.0
     )
     found["none"] = (float(empty), torch.zeros(()))
+    return found
+
+
+def exchanges(rank: int) -> dict:
+    """Of one layer over some steps: how many numbers of either type each exchange had."""
+    mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
+    found = {}
+    for axis in (0, 1):
+        parameter = distributed_parameter("out.weight", mesh, [Shard(axis)], torch.float32)
+        clipper = spectralclip.SpectralClipper(
+            [("out.weight", parameter)], spectralclip.Ema(0.9), method="tracked", rank=4
+        )
+        core, sizes = clipper._core._core, []
+
+        class Watched:
+            def __getattr__(self, name: str, core: Any = core) -> Any:
+                return getattr(core, name)
+
+            def run(self, bucket: int, core: Any = core, sizes: list = sizes) -> Any:
+                sums = core.run(bucket)
+                sizes.append(tuple(numbers.numel() for numbers in sums))
+                return sums
+
+        clipper._core._core = Watched()
+        for step in range(6):
+            full = full_gradient("out.weight", step, torch.float32)
+            parameter.grad = distribute_tensor(full, mesh, [Shard(axis)], src_data_rank=None)
+            clipper.step()
+        found[axis] = (sizes, clipper._core.bytes_summed)
     return found
 
 
