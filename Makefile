@@ -53,7 +53,7 @@ help:  ## this list
 	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup:  ## install what is missing (apt, .venv); does nothing the second time
-	@tools/bootstrap.sh build test torch lab browser mpi
+	@tools/bootstrap.sh build test abi torch lab browser mpi
 
 core:  ## the library without torch, its examples and benchmarks, optimised, in build/release
 	@tools/bootstrap.sh build

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX - License - Identifier : Apache - 2.0
 """What `tracked` says of a network in training, against float64: python bench/field.py --help.
 
 Trains a small GPT (AdamW, one threshold a layer by EMA) on a text, or on a made-up one, and in every step compares each

@@ -38,6 +38,6 @@ int sclip_mpi_create(MPI_Comm communicator, sclip_mpi** ranks) {
 
 void sclip_mpi_destroy(sclip_mpi* ranks) { delete ranks; }
 
-sclip_reduction sclip_mpi_reduction(sclip_mpi* ranks) { return {ranks, &sum}; }
+sclip_reduction sclip_mpi_reduction(sclip_mpi* ranks) { return sclip_reduction_of(&sum, ranks); }
 
 }  // extern "C"

@@ -39,3 +39,5 @@ assert float(step.total_norm) > 0 and any(layer.clipped for layer in clipper.rep
 assert (here.parent / "py.typed").is_file(), "type hints are not installed"
 print(f"test-wheel: spectralclip {spectralclip.__version__} installed and clips")
 PYTHON
+# A user's program against the installed types; mypy itself is the checkout's.
+../../.venv/bin/python -m mypy --strict --python-executable bin/python --cache-dir mypy-cache ../../tests/python/typed_program.py

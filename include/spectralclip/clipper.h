@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "spectralclip/executor.h"
+#include "spectralclip/export.h"
 #include "spectralclip/matrix.h"
 #include "spectralclip/options.h"
 #include "spectralclip/reduction.h"
@@ -49,6 +50,7 @@ struct LayerReport {
   std::int64_t cols = 0;
   Treatment treatment = Treatment::spectral;
   std::string rule;  // label of the rule that applied
+  std::string hint = {};  // what about this layer may not be meant; empty mostly
   bool has_gradient = false;
   std::int64_t steps = 0;          // gradients seen by this layer
   std::int64_t steps_clipped = 0;  // … and how many of them were clipped
@@ -57,18 +59,19 @@ struct LayerReport {
 
 struct StepReport {
   std::int64_t step = 0;   // 1 for the first
-  double norm_before = 0;  // total norm over all layers with a finite gradient, skipped ones included
+  double total_norm = 0;  // before clipping, over all layers with a finite gradient, skipped ones included
   double norm_after = 0;
   std::int64_t layers_clipped = 0;
   std::int64_t layers_not_finite = 0;
   std::int64_t layers_rank_exhausted = 0;
   std::int64_t layers_not_converged = 0;
   std::int64_t layers_out_of_range = 0;
+  std::int64_t layers_out_of_memory = 0;
   bool left_all = false;                // OnNonFinite::leave_all found a non-finite layer: nothing was touched
   std::span<const LayerReport> layers;  // valid until the next step
 };
 
-class Clipper {
+class SPECTRALCLIP_EXPORT Clipper {
  public:
   // Names must be unique after normalized_name(). Throws InvalidArgument on bad options or shapes.
   explicit Clipper(std::vector<Parameter> parameters, ClipperOptions options = {});
@@ -77,6 +80,8 @@ class Clipper {
   Clipper& operator=(Clipper&&) noexcept;
 
   // gradients[i] belongs to parameters[i]. After the first step nothing is allocated (a rank that grows excepted).
+  // Throws before anything is written or not at all: a layer for which memory runs out later on is left as it was, and
+  // says so (ClipStatus::out_of_memory), like one that is not finite.
   StepReport step(std::span<const Gradient> gradients, Executor& executor);
   StepReport step(std::span<const Gradient> gradients);  // on a pool of our own, one thread per core
 
@@ -104,6 +109,9 @@ class Clipper {
   void deserialize(std::span<const std::uint8_t> bytes);  // throws StateFileError, the clipper stays as it was
   void save(const std::string& path) const;
   void load(const std::string& path);
+  // What the latest deserialize() or load() could not take over as it was: a threshold of another kind or with other
+  // settings uses what it can of the saved past. A line for each difference, naming layers; empty when nothing was lost.
+  [[nodiscard]] std::span<const std::string> load_notes() const noexcept;
 
  private:
   friend struct ClipperInternals;  // src/clipper/internals.h: for adapters of this tree

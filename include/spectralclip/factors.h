@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "spectralclip/executor.h"
+#include "spectralclip/export.h"
 #include "spectralclip/matrix.h"
 
 namespace spectralclip {
 
 // Factors apply one after another, each as G <- G - (G V) diag(c) V^T (or its mirror, of left vectors), a scale, zeros,
 // or, where a dense method changed everything, the entries themselves. Plain bytes, in the order of this machine.
-class ClipFactors {
+class SPECTRALCLIP_EXPORT ClipFactors {
  public:
   ClipFactors() = default;
   explicit ClipFactors(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
@@ -31,6 +32,6 @@ class ClipFactors {
 
 // Does to G what the clip did. Of an equal matrix of the same type the result has the same bits. Throws InvalidArgument
 // on factors of another shape, and on damaged ones; then G is as it was.
-void apply_factors(const AnyMatrix& G, const ClipFactors& factors, Executor& executor = serial_executor());
+SPECTRALCLIP_EXPORT void apply_factors(const AnyMatrix& G, const ClipFactors& factors, Executor& executor = serial_executor());
 
 }  // namespace spectralclip

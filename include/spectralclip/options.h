@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "spectralclip/export.h"
+
 namespace spectralclip {
 
 enum class Method : std::uint8_t {
@@ -16,8 +18,8 @@ enum class Method : std::uint8_t {
   newton_schulz = 4,  // clamp by matrix-sign iterations: products only
   automatic = 5       // "auto": tracked, or gram where that is cheaper
 };
-[[nodiscard]] const char* to_string(Method method) noexcept;
-[[nodiscard]] Method parse_method(std::string_view name);  // throws InvalidArgument listing the names
+[[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(Method method) noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT Method parse_method(std::string_view name);  // throws InvalidArgument listing the names
 
 // What a search does that has read its budget and is not sure, or finds more above tau than its columns hold.
 enum class Exhausted : std::uint8_t {
@@ -45,6 +47,6 @@ struct ClipOptions {
 };
 
 // Throws InvalidArgument naming the option, its value and its range.
-void validate(const ClipOptions& options);
+SPECTRALCLIP_EXPORT void validate(const ClipOptions& options);
 
 }  // namespace spectralclip

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "spectralclip/export.h"
 #include "spectralclip/matrix.h"
 
 namespace spectralclip {
@@ -26,7 +27,7 @@ struct SumBlock {
   }
 };
 
-class Reduction {
+class SPECTRALCLIP_EXPORT Reduction {
  public:
   virtual ~Reduction() = default;
   // The blocks of many matrices at once; every rank calls it as often, with blocks of the same sizes in the same order.

@@ -9,6 +9,7 @@
 #include "spectralclip/factors.h"    // IWYU pragma: export
 #include "spectralclip/matrix.h"     // IWYU pragma: export
 #include "spectralclip/options.h"    // IWYU pragma: export
+#include "spectralclip/proposal.h"   // IWYU pragma: export
 #include "spectralclip/reduction.h"  // IWYU pragma: export
 #include "spectralclip/report.h"     // IWYU pragma: export
 #include "spectralclip/rules.h"      // IWYU pragma: export

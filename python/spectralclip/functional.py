@@ -21,17 +21,12 @@ if TYPE_CHECKING:
 TensorOrTensors = Union[torch.Tensor, Iterable[torch.Tensor]]
 
 
-def _reports(values: torch.Tensor, shape: torch.Size) -> ClipReport | list[ClipReport]:
-    rows = [ClipReport.from_row(row) for row in values.tolist()]
-    return rows[0] if len(shape) == 2 and rows else rows
-
-
 def clip_singular_values_(
     G: torch.Tensor, tau: float, *, backend: Backend = "auto", **options: Unpack[ClipOptions]
-) -> ClipReport | list[ClipReport]:
+) -> ClipReport:
     """Clamps the singular values of ``G`` at ``tau``, in place: sigma becomes min(sigma, tau).
 
-    ``G`` is a matrix (m, n) or a batch (..., m, n).  Returns a report for a matrix and a list of them for a batch;
+    ``G`` is a matrix (m, n) or a batch (..., m, n), whose report speaks of the whole and holds one for each matrix;
     matrices without entries have none.  ``options`` are those of :class:`ClipOptions`.
 
     >>> G = torch.diag(torch.tensor([3.0, 2.0, 0.5]))
@@ -40,12 +35,13 @@ def clip_singular_values_(
     (2, [1.0, 1.0, 0.5])
     """
     with torch.no_grad():
-        return _reports(ops.clip_singular_values_(G, float(tau), _settings.texts(options), backend), G.shape)
+        rows = ops.clip_singular_values_(G, float(tau), _settings.texts(options), backend)
+        return ClipReport.of_batch(rows.tolist(), float(tau))
 
 
 def clip_singular_values(
     G: torch.Tensor, tau: float, *, backend: Backend = "auto", **options: Unpack[ClipOptions]
-) -> tuple[torch.Tensor, ClipReport | list[ClipReport]]:
+) -> tuple[torch.Tensor, ClipReport]:
     """As :func:`clip_singular_values_`, of a copy: returns it with the report.
 
     >>> clipped, report = clip_singular_values(4 * torch.eye(3), 1.0, method="gram")
@@ -53,15 +49,21 @@ def clip_singular_values(
     (4.0, True)
     """
     with torch.no_grad():
-        clipped, values = ops.clip_singular_values(G, float(tau), _settings.texts(options), backend)
-        return clipped, _reports(values, G.shape)
+        clipped, rows = ops.clip_singular_values(G, float(tau), _settings.texts(options), backend)
+        return clipped, ClipReport.of_batch(rows.tolist(), float(tau))
 
 
 def _listed(parameters: TensorOrTensors) -> list[torch.Tensor]:
     if isinstance(parameters, torch.Tensor):
         return [parameters]
+    if isinstance(parameters, (torch.nn.Module, torch.optim.Optimizer)) or not isinstance(parameters, Iterable):
+        hint = ": model.parameters()" if isinstance(parameters, torch.nn.Module) else ""
+        raise TypeError(f"parameters must be a tensor or an iterable of tensors, not {type(parameters).__name__}{hint}")
     is_generator = isinstance(parameters, types.GeneratorType)
     listed = list(parameters)
+    for item in listed:
+        if not isinstance(item, torch.Tensor):
+            raise TypeError(f"parameters must be tensors, not {type(item).__name__}: model.parameters(), perhaps?")
     if is_generator and not listed:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
     return listed

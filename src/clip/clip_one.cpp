@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include "clip/cost.h"
 #include "clip/dense.h"
@@ -34,10 +35,17 @@ ClipReport clip_out_of_range(const AnyMatrix& G, double tau, Method method, bool
   return report;
 }
 
-// What a search that did not settle leaves to `gram`; G is as the search's updates left it.
+// What a search that did not settle leaves to `gram`; G is as the search's updates left it. Without the memory for that
+// it stays so, and the search's own word, that something may remain, is the answer.
 ClipReport finish_dense(const ClipReport& search, const AnyMatrix& G, double tau, bool write, SubspaceState& state,
-                        ClipFactors* factors) {
-  ClipReport report = clip_gram(G, tau, write, factors);
+                         ClipFactors* factors) {
+  ClipReport report;
+  try {
+    report = clip_gram(G, tau, write, factors);
+  } catch (const std::bad_alloc&) {
+    if (search.clipped == 0) throw;  // nothing was written
+    return search;
+  }
   report.passes += search.passes;
   if (search.clipped > 0 && search.norm_after > 0) {  // it lowered something before it gave up
     report.clipped = std::max(report.clipped, search.clipped);

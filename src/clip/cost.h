@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the methods cost beside each other (bench_clip --only cost prints model and measurement), and what follows: which
-// one `auto` takes, and how long a search that may end in `gram` goes on.
+// What the methods cost beside each other (bench_clip --only cost prints model and measurement), and what follows:
+// which one `auto` takes, and how long a search that may end in `gram` goes on.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace spectralclip {
   return 10 + entries * r * 1.5e-4 + r * r * (0.035 + r * 2e-4);
 }
 
-// A search that may end in `gram` goes on until it has cost as much: at most about twice the cheaper of both. Until then
-// neither its reads nor, up to this width, its columns are limited.
+// A search that may end in `gram` goes on until it has cost as much: at most about twice the cheaper of both. Until
+// then neither its reads nor, up to this width, its columns are limited.
 [[nodiscard]] inline std::int64_t widest_worth_gram(std::int64_t rows, std::int64_t cols) noexcept {
   constexpr std::int64_t kWidest = 512;
   const double most = gram_cost(rows, cols) / 4;

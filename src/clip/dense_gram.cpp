@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "clip/dense.h"
+#include "clip/entries.h"
 #include "clip/factors.h"
 #include "clip/gram_side.h"
 #include "factor/gram_eigen.h"
@@ -66,7 +67,7 @@ ClipReport clip_gram(const AnyMatrix& G, double tau, bool write, ClipFactors* fa
     remove_directions(G, smaller_side(G), problem.size, plan.Q, plan.weight);
     FactorWriter(factors).side(smaller_side(G), problem.size.scale, plan.Q, plan.weight);
   } else {
-    write_zeros(G);
+    fill_zero(G);
     FactorWriter(factors).zeros();
   }
   return plan.report;

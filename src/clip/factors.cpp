@@ -53,8 +53,8 @@ std::vector<Factor> read_factors(const AnyMatrix& G, std::span<const std::uint8_
                              h.length < kMost && (h.length == 0 || h.count < kMost / h.length),
                          "factors are damaged: kind ", h.kind, ", ", h.count, " x ", h.length);
     const std::int64_t expected = h.kind == right_vectors || h.kind == side_of_columns || h.kind == all_entries ? G.cols
-                                  : h.kind == side_of_rows                                                       ? G.rows
-                                                                                                                 : 0;
+                                  : h.kind == side_of_rows                                                      ? G.rows
+                                                                                                                : 0;
     SPECTRALCLIP_REQUIRE(h.length == expected && (h.kind != all_entries || h.count == G.rows),
                          "factors of vectors of length ", h.length, " for a ", G.rows, " x ", G.cols, " matrix");
     const auto type = static_cast<ScalarType>(h.type);
@@ -100,7 +100,8 @@ void apply_side(const AnyMatrix& G, const Factor& f) {
 void apply(const AnyMatrix& G, const Factor& f, Executor& executor) {
   switch (f.header.kind) {
     case right_vectors:
-      return G.type == ScalarType::float64 ? apply_vectors<double>(G, f, executor) : apply_vectors<float>(G, f, executor);
+      return G.type == ScalarType::float64 ? apply_vectors<double>(G, f, executor)
+                                           : apply_vectors<float>(G, f, executor);
     case side_of_columns:
     case side_of_rows:
       return apply_side(G, f);
@@ -165,7 +166,8 @@ void FactorWriter::entries(const AnyMatrix& G) {
   factors_->clear();
   begin(all_entries, G.type, G.rows, G.cols);
   const std::size_t row = static_cast<std::size_t>(G.cols * size_of(G.type));
-  for (std::int64_t i = 0; i < G.rows; ++i) put(static_cast<std::byte*>(G.data) + i * G.row_stride * size_of(G.type), row);
+  for (std::int64_t i = 0; i < G.rows; ++i)
+    put(static_cast<std::byte*>(G.data) + i * G.row_stride * size_of(G.type), row);
 }
 
 void apply_factors(const AnyMatrix& G, const ClipFactors& factors, Executor& executor) {

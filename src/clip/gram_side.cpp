@@ -13,17 +13,21 @@ void apply_thin(const AnyMatrix& G, Side side, const Magnitude& size, const Matr
   const MatrixXd QD = Q * weight.asDiagonal();
   Panel panel;
   Panel coordinates;
+  Undo undo(G);
   for_each_slab(G, side == Side::columns, [&](const Window& window) {
     read_panel(G, window, size.scale, panel);
     if (side == Side::columns) {
+      resize_panel(coordinates, panel.rows(), QD.cols());
       coordinates.noalias() = panel * QD;
       panel.noalias() -= coordinates * Q.transpose();
     } else {
+      resize_panel(coordinates, QD.cols(), panel.cols());
       coordinates.noalias() = QD.transpose() * panel;
       panel.noalias() -= Q * coordinates;
     }
     write_panel(G, window, size.unscale, panel);
   });
+  undo.done();
 }
 
 }  // namespace
@@ -45,14 +49,17 @@ MatrixXd gram_of(const AnyMatrix& G, Side side, double scale) {
 
 void apply_factor(const AnyMatrix& G, Side side, const Magnitude& size, const MatrixXd& F) {
   Panel panel;
+  Undo undo(G);
   for_each_slab(G, side == Side::columns, [&](const Window& window) {
     read_panel(G, window, size.scale, panel);
     const Panel product = side == Side::columns ? Panel(panel * F) : Panel(F * panel);
     write_panel(G, window, size.unscale, product);
   });
+  undo.done();
 }
 
-void remove_directions(const AnyMatrix& G, Side side, const Magnitude& size, const MatrixXd& Q, const VectorXd& weight) {
+void remove_directions(const AnyMatrix& G, Side side, const Magnitude& size, const MatrixXd& Q,
+                       const VectorXd& weight) {
   if (2 * Q.cols() <= Q.rows()) return apply_thin(G, side, size, Q, weight);
   MatrixXd F = MatrixXd::Identity(Q.rows(), Q.rows());
   F.noalias() -= (Q * weight.asDiagonal()) * Q.transpose();

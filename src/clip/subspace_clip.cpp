@@ -79,8 +79,7 @@ class Clip final : public SubspaceClip {
     if (work_ == Work::pass) {
       run_pass<T>(G_, search_->columns(), search_->result(), memory, executor);
     } else {
-      norm_squared_ =
-          run_update<T>(G_, search_->vectors(), lowering_, search_->spare(), memory, executor);
+      norm_squared_ = run_update<T>(G_, search_->vectors(), lowering_, search_->spare(), memory, executor);
     }
   }
 
@@ -137,8 +136,8 @@ class Clip final : public SubspaceClip {
     report_.error_estimate = search_->judgement().error;
   }
 
-  // What a later round finds below relowered_ is what rounding left of values that were lowered before: they are lowered
-  // again, the others count, and count against a given rank.
+  // What a later round finds below relowered_ is what rounding left of values that were lowered before: they are
+  // lowered again, the others count, and count against a given rank.
   void count_lowered() {
     const double* sigma = search_->sigma();
     const std::int64_t above = search_->above();
@@ -210,7 +209,8 @@ class Clip final : public SubspaceClip {
     report_.norm_after = std::sqrt(norm_squared_);
     const double before = report_.norm_before * report_.norm_before;
     // Accurate values keep the digits of small shares.
-    const bool by_values = options_.observe_only || (round_ == 0 && search_->settled() && options_.method == Method::tracked);
+    const bool by_values =
+        options_.observe_only || (round_ == 0 && search_->settled() && options_.method == Method::tracked);
     const double removed = by_values ? removed_inside() : before - norm_squared_;
     report_.removed_energy = report_.clipped > 0 ? std::clamp(removed / before, 0.0, 1.0) : 0.0;
     fill_bound();
@@ -244,6 +244,8 @@ class Clip final : public SubspaceClip {
       report_.sigma_bound = by_norm;
       report_.bound_kind = BoundKind::certain;
     }
+    if (round_ == 0 && lowering_ == 0)
+      report_.sigma_max = std::min(report_.sigma_max, report_.sigma_bound);  // an estimate gives way to proof
     largest_left_ = above < search_->found() ? sigma[above] : 0.0;
   }
   [[nodiscard]] ClipStatus status() const {
@@ -257,13 +259,16 @@ class Clip final : public SubspaceClip {
       if (largest_left_ > goal) return ClipStatus::rank_exhausted;
     }
     // Values near tau drown in the rounding of the largest, unless there are none because all were lowered.
-    const bool all_lowered = lowering_ == std::min(rows_, G_.cols()) && update_rounding() <= options_.margin * report_.tau;
+    const bool all_lowered =
+        lowering_ == std::min(rows_, G_.cols()) && update_rounding() <= options_.margin * report_.tau;
     const bool loud = lowering_ > 0 && update_rounding() > room_for_rounding() / 2;  // and nobody looked again
     const bool unsure = loud || search_->outcome() == SearchOutcome::not_converged || (j.wide_range && !all_lowered);
     if (search_->outcome() == SearchOutcome::exhausted || (unsure && rank_used_up())) return ClipStatus::rank_exhausted;
     return unsure ? ClipStatus::not_converged : ClipStatus::ok;
   }
-  [[nodiscard]] bool rank_used_up() const { return wanted_.rank > 0 && wanted_.rank < std::min(rows_, G_.cols()) && report_.clipped >= wanted_.rank; }
+  [[nodiscard]] bool rank_used_up() const {
+    return wanted_.rank > 0 && wanted_.rank < std::min(rows_, G_.cols()) && report_.clipped >= wanted_.rank;
+  }
 
   Rows G_;
   std::int64_t rows_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One matrix on its way through `tracked` or `sketched`: search the leading triplets, lower those above tau in one read
 // and write, look again where rounding may have left something, certify the rest. Driven from outside, work by work, so
-// that the rows may lie on several ranks: run() does the local part, blocks() is what a reduction adds up, take() goes on.
-// Everything that decides is in the sums or the same on all ranks.
+// that the rows may lie on several ranks: run() does the local part, blocks() is what a reduction adds up, take() goes
+// on. Everything that decides is in the sums or the same on all ranks.
 #pragma once
 
 #include <array>
@@ -29,10 +29,10 @@ class SubspaceClip {
  public:
   virtual ~SubspaceClip() = default;
   [[nodiscard]] virtual bool done() const noexcept = 0;
-  [[nodiscard]] virtual bool writes() const noexcept = 0;          // the next run() is an update
-  virtual void run(Arena& memory, Executor& executor) = 0;         // a pass or an update over the local rows
-  [[nodiscard]] virtual SumBlocks blocks() const noexcept = 0;     // its sums
-  virtual void take() = 0;                                         // with the sums of all rows: what comes next
+  [[nodiscard]] virtual bool writes() const noexcept = 0;               // the next run() is an update
+  virtual void run(Arena& memory, Executor& executor) = 0;              // a pass or an update over the local rows
+  [[nodiscard]] virtual SumBlocks blocks() const noexcept = 0;          // its sums
+  virtual void take() = 0;                                              // with the sums of all rows: what comes next
   [[nodiscard]] virtual const ClipReport& report() const noexcept = 0;  // once done
 };
 

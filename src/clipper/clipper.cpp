@@ -45,8 +45,9 @@ StepReport summary_of(std::span<const LayerReport> layers) {
     if (clip.status == ClipStatus::rank_exhausted) ++step.layers_rank_exhausted;
     if (clip.status == ClipStatus::not_converged) ++step.layers_not_converged;
     if (clip.status == ClipStatus::out_of_range) ++step.layers_out_of_range;
+    if (clip.status == ClipStatus::out_of_memory) ++step.layers_out_of_memory;
   }
-  step.norm_before = std::sqrt(before);
+  step.total_norm = std::sqrt(before);
   step.norm_after = std::sqrt(after);
   step.layers = layers;
   return step;
@@ -65,11 +66,19 @@ struct Clipper::Impl {
   ShardedStep sharded{set, workspaces};
   std::unique_ptr<ThreadPool> own_pool;
   std::int64_t steps = 0;
+  std::vector<std::string> load_notes;  // of the latest deserialize()
 
   void add(const std::vector<Parameter>& parameters) {
+    const auto layers = static_cast<std::ptrdiff_t>(set.layers.size());
     append_layers(set, parameters, options, parameter_count);
+    try {
+      schedule = Schedule(entries_of(set.reports));
+    } catch (...) {
+      set.layers.erase(set.layers.begin() + layers, set.layers.end());
+      set.reports.erase(set.reports.begin() + layers, set.reports.end());
+      throw;
+    }
     parameter_count += parameters.size();
-    schedule = Schedule(entries_of(set.reports));
     sharded.layers_changed();
   }
 
@@ -107,7 +116,8 @@ struct Clipper::Impl {
                                     [](const Layer& layer) { return layer.part.split != Split::none; });
     if (split == set.layers.end()) return;
     const LayerReport& report = set.reports[static_cast<std::size_t>(split - set.layers.begin())];
-    throw InvalidArgument(detail::concat("layer \"", report.name, "\" is split over ranks: its step needs a reduction"));
+    throw InvalidArgument(
+        detail::concat("layer \"", report.name, "\" is split over ranks: its step needs a reduction"));
   }
 
   void check(std::span<const Gradient> gradients) const {
@@ -163,8 +173,8 @@ Clipper& Clipper::operator=(Clipper&&) noexcept = default;
 StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor) {
   impl_->require_whole();
   impl_->check(gradients);
-  impl_->forget_latest_reports();
   impl_->workspaces.provide(executor.concurrency());
+  impl_->forget_latest_reports();
   const bool leave_all =
       impl_->options.on_nonfinite == OnNonFinite::leave_all && !impl_->all_finite(gradients, executor);
   if (!leave_all) impl_->clip_all(gradients, executor);
@@ -217,11 +227,10 @@ StepReport ClipperInternals::end_rounds(Clipper& clipper) { return clipper.impl_
 StepReport ClipperInternals::summary(std::span<const LayerReport> layers) { return summary_of(layers); }
 
 std::span<const LayerReport> Clipper::layers() const noexcept { return impl_->set.reports; }
+std::span<const std::string> Clipper::load_notes() const noexcept { return impl_->load_notes; }
 std::int64_t Clipper::steps() const noexcept { return impl_->steps; }
 std::int64_t Clipper::state_bytes() const noexcept { return checkpoint_bytes(impl_->set); }
-std::int64_t Clipper::workspace_bytes() const noexcept {
-  return impl_->workspaces.bytes() + impl_->sharded.bytes();
-}
+std::int64_t Clipper::workspace_bytes() const noexcept { return impl_->workspaces.bytes() + impl_->sharded.bytes(); }
 
 std::vector<std::uint8_t> Clipper::serialize() const { return encode_checkpoint(impl_->steps, impl_->set); }
 
@@ -235,6 +244,7 @@ void Clipper::deserialize(std::span<const std::uint8_t> bytes) {
     impl_->set.reports[i].steps_clipped = state.steps_clipped;
   }
   impl_->steps = checkpoint.steps;
+  impl_->load_notes = std::move(checkpoint.notes);
   impl_->forget_latest_reports();
 }
 

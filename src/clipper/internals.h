@@ -12,8 +12,8 @@ namespace spectralclip {
 class ShardedStep;  // sharded_step.h
 
 struct ClipperInternals {
-  // A step over ranks, driven by the caller: begin, rounds of the ShardedStep until none is left, end. refusal: why this
-  // rank cannot take part, which the others then hear; empty otherwise.
+  // A step over ranks, driven by the caller: begin, rounds of the ShardedStep until none is left, end. refusal: why
+  // this rank cannot take part, which the others then hear; empty otherwise.
   static ShardedStep& begin_rounds(Clipper& clipper, std::span<const Gradient> gradients, const std::string& refusal,
                                    Executor& executor);
   static StepReport end_rounds(Clipper& clipper);

@@ -2,13 +2,17 @@
 #include "clipper/layer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <new>
+#include <tuple>
 #include <unordered_set>
 
 #include "clip/clip_one.h"
 #include "clip/scale_to_norm.h"
+#include "clipper/hints.h"
 #include "constants.h"
 #include "random/name_hash.h"
 #include "require.h"
@@ -63,14 +67,33 @@ ClipReport measured(double tau, double norm) {
   return report;
 }
 
-ClipReport run_treatment(Layer& layer, const LayerReport& report, const AnyMatrix& G, Workspace& workspace,
-                         Executor& executor, ClipFactors* factors) {
+ClipReport treated(Layer& layer, const LayerReport& report, const AnyMatrix& G, Workspace& workspace,
+                   Executor& executor, ClipFactors* factors) {
   if (report.treatment == Treatment::skip) return measured(kInfinity, frobenius_norm(G, executor));
   const double tau = threshold(layer.threshold, layer.threshold_state);
   if (report.treatment == Treatment::norm) return scale_to_norm(G, tau, !layer.clip.observe_only, executor, factors);
   const RandomStream stream{
       .seed = layer.clip.seed, .matrix_id = layer.matrix_id, .step = static_cast<std::uint64_t>(report.steps)};
   return clip_one(G, tau, layer.clip, stream, layer.subspace, workspace, executor, factors);
+}
+
+// What memory runs out for is left as it was, gradient and state, and the others go on: once a layer is written a step
+// can no longer fail as a whole. (Vectors are kept after all memory of a clip was had, so numbers are all there is to
+// take back.)
+ClipReport run_treatment(Layer& layer, const LayerReport& report, const AnyMatrix& G, Workspace& workspace,
+                         Executor& executor, ClipFactors* factors) {
+  SubspaceState& state = layer.subspace;
+  const std::array before = {state.cols, state.columns, state.kept, state.calm_steps, state.clipped_lately};
+  try {
+    return treated(layer, report, G, workspace, executor, factors);
+  } catch (const std::bad_alloc&) {
+    std::tie(state.cols, state.columns, state.kept, state.calm_steps, state.clipped_lately) =
+        std::tuple_cat(before);
+    if (factors != nullptr) factors->clear();
+    ClipReport failed = measured(kInfinity, frobenius_norm(G));
+    failed.status = ClipStatus::out_of_memory;
+    return failed;
+  }
 }
 
 }  // namespace
@@ -127,6 +150,9 @@ void append_layers(LayerSet& set, const std::vector<Parameter>& parameters, cons
       if (index == 0) require_shardable(added.layers.back().part, added.layers.back().clip, added.reports.back());
     }
   }
+  add_hints(added, parameters, first);
+  set.layers.reserve(set.layers.size() + added.layers.size());  // below nothing throws
+  set.reports.reserve(set.reports.size() + added.reports.size());
   std::move(added.layers.begin(), added.layers.end(), std::back_inserter(set.layers));
   std::move(added.reports.begin(), added.reports.end(), std::back_inserter(set.reports));
 }
@@ -136,6 +162,9 @@ void require_usable(const Gradient& gradient, const Layer& layer, const LayerRep
                        static_cast<int>(gradient.type), " is none of float32, float64, bfloat16, float16");
   const auto [rows, cols] = local_shape(layer.part, report);
   if (rows == 0 || cols == 0) return;
+  SPECTRALCLIP_REQUIRE(is_aligned(gradient.data, gradient.type), "layer \"", report.name, "\": the address ",
+                       gradient.data, " is not a multiple of the ", size_of(gradient.type), " bytes of ",
+                       to_string(gradient.type));
   const std::int64_t stride = gradient.row_stride == 0 ? cols : gradient.row_stride;
   SPECTRALCLIP_REQUIRE(stride >= cols, "layer \"", report.name, "\": row_stride = ", gradient.row_stride,
                        " is below its ", cols, " columns");

@@ -20,7 +20,7 @@ struct Layer {
   int batch_axes = 0;         // how the rule reads the parameter's axes (rules.h)
   int row_axes = 1;
   std::uint64_t matrix_id = 0;
-  Part part;  // what of it lies on this rank
+  Part part;         // what of it lies on this rank
   ClipOptions clip;  // a fixed rank is at most min(rows, cols) here
   ThresholdOptions threshold;
   ThresholdState threshold_state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a search costs, as a model of shape and columns: measured once on AVX-512 (bench_clip --only cost prints both
-// sides; AVX2 takes up to 1.5 times as long), good to a factor of two, which is all that a choice needs. Being a function of
-// shapes alone it gives the same answer on every machine, thread and rank.
+// sides; AVX2 takes up to 1.5 times as long), good to a factor of two, which is all that a choice needs. Being a
+// function of shapes alone it gives the same answer on every machine, thread and rank.
 #pragma once
 
 #include <cstdint>

@@ -38,8 +38,8 @@ class Judge {
   }
 
  private:
-  // ||H|| as far as decisions go: never quite tau, which would make every bound below infinite. While something may be hidden
-  // nothing is decided yet, and what is worth reading beside the probe follows from what ||H|| is likely to be.
+  // ||H|| as far as decisions go: never quite tau, which would make every bound below infinite. While something may be
+  // hidden nothing is decided yet, and what is worth reading beside the probe follows from what ||H|| is likely to be.
   [[nodiscard]] double unseen() const {
     if (f_.complete) return 0;
     const double most = std::isinf(o_.tau) && f_.count > 0 ? f_.sigma[0] : goal_;
@@ -48,8 +48,8 @@ class Judge {
   }
   void want(std::int64_t count) { j_.sharpen = std::max(j_.sharpen, std::min(count, f_.count)); }
 
-  // With a bound close to tau nearly every value has to be known exactly; a power of the probe, which lowers the bound, is
-  // cheaper to read than their vectors.
+  // With a bound close to tau nearly every value has to be known exactly; a power of the probe, which lowers the bound,
+  // is cheaper to read than their vectors.
   void look_below_or_probe() {
     constexpr std::int64_t kMany = 8;
     const std::int64_t before = j_.sharpen;
@@ -114,9 +114,7 @@ class Judge {
     constexpr double kNear = 0.7;
     return std::count_if(f_.sigma, f_.sigma + f_.count, [&](double s) { return s > kNear * level_; });
   }
-  void look_at_sigma_max() {
-    j_.refine = f_.sigma_correction > o_.sigma_tolerance;
-  }
+  void look_at_sigma_max() { j_.refine = f_.sigma_correction > o_.sigma_tolerance; }
 
   const Findings& f_;
   const SearchOptions& o_;

@@ -85,12 +85,12 @@ void run_pass(const Rows& G, const PassColumns<T>& columns, const PassResult<T>&
     if (slab > 0) std::fill(part.Zt, part.Zt + share, T{0});
     T* scratch = memory.scratch_of(slab);
     T* converted = scratch + padded(kernels::fused_pass_scratch<T>(k));
-    part.norm_squared() = over_rows<T, false>(
-        G, memory.slabs.begin(slab), memory.slabs.size(slab), converted,
-        [&](const T* rows, std::int64_t count, std::int64_t stride) {
-          return kernels::fused_pass(
-              kernels::FusedPass<T>{rows, count, G.cols(), stride, columns.Vt, k, part.Zt, part.S(), scratch});
-        });
+    part.norm_squared() =
+        over_rows<T, false>(G, memory.slabs.begin(slab), memory.slabs.size(slab), converted,
+                            [&](const T* rows, std::int64_t count, std::int64_t stride) {
+                              return kernels::fused_pass(kernels::FusedPass<T>{
+                                  rows, count, G.cols(), stride, columns.Vt, k, part.Zt, part.S(), scratch});
+                            });
     if (!memory.parallel() && slab > 0) kernels::add_inplace(result.Zt, part.Zt, share);
   };
   memory.run(executor, slab_task);
@@ -101,19 +101,17 @@ void run_pass(const Rows& G, const PassColumns<T>& columns, const PassResult<T>&
 }
 
 template <class T>
-double run_update(const Rows& G, const T* Vt, std::int64_t c, const T* coefficient, Arena& arena,
-                  Executor& executor) {
+double run_update(const Rows& G, const T* Vt, std::int64_t c, const T* coefficient, Arena& arena, Executor& executor) {
   if (G.rows() == 0) return 0;
   const PassMemory<T> memory(G, c, true, arena, executor);
   auto slab_task = [&](std::int64_t slab) {
     T* scratch = memory.scratch_of(slab);
     T* converted = scratch + padded(kernels::fused_pass_scratch<T>(c));
-    memory.slab_sums[slab] =
-        over_rows<T, true>(G, memory.slabs.begin(slab), memory.slabs.size(slab), converted,
-                           [&](T* rows, std::int64_t count, std::int64_t stride) {
-                             return kernels::apply_right(
-                                 kernels::RightUpdate<T>{rows, count, G.cols(), stride, Vt, c, coefficient, scratch});
-                           });
+    memory.slab_sums[slab] = over_rows<T, true>(G, memory.slabs.begin(slab), memory.slabs.size(slab), converted,
+                                                [&](T* rows, std::int64_t count, std::int64_t stride) {
+                                                  return kernels::apply_right(kernels::RightUpdate<T>{
+                                                      rows, count, G.cols(), stride, Vt, c, coefficient, scratch});
+                                                });
   };
   memory.run(executor, slab_task);
   double norm_squared = 0;

@@ -41,8 +41,8 @@ bool in_range(double norm_squared) {
 // T_degree(x) for x >= 1, at most 1e150.
 double chebyshev(int degree, double x) { return std::cosh(std::min(degree * std::acosh(x), 340.0)); }
 
-// The smallest h such that a largest value of h would have shown as more than `shown` after `degree` powers, from random
-// columns of squared length `ratio` times that of their part along the leading vector: with u = shown^2 / h^2,
+// The smallest h such that a largest value of h would have shown as more than `shown` after `degree` powers, from
+// random columns of squared length `ratio` times that of their part along the leading vector: with u = shown^2 / h^2,
 // (1 - u) 4 / u^2 T_degree(2 / u - 1)^2 >= ratio.
 double krylov_bound(double shown, int degree, double ratio) {
   double low = 0, high = 1;
@@ -68,10 +68,11 @@ SubspaceSearch<T>::SubspaceSearch(std::int64_t rows, std::int64_t cols, const Se
       state_(state),
       memory_(memory) {
   cold_ = sketched() || state.cols != cols || state.kept == 0;
-  const std::int64_t cold = sketched() ? options.rank + options.oversampling : std::max(options.rank + 2, kFirstColumns);
+  const std::int64_t cold =
+      sketched() ? options.rank + options.oversampling : std::max(options.rank + 2, kFirstColumns);
   const std::int64_t first = even(cold_ ? cold : state.kept + kFreshColumns);
-  // All the columns there can ever be, and those of a start over: a later step finds them booked. What is not used is not
-  // touched.
+  // All the columns there can ever be, and those of a start over: a later step finds them booked. What is not used is
+  // not touched.
   const std::int64_t most = sketched() ? first : std::max({first, even(options.max_columns), even(options.rank + 2)});
   book(most + kFreshColumns);
   if (!cold_) recall();
@@ -197,7 +198,8 @@ void SubspaceSearch<T>::add_krylov() {
   // Theorem 4: how far from invariant the space of the powers is.
   const double rounding = 4 * kEpsilon<T> * ritz_.sigma[0] * ritz_.sigma[0];
   const double outside = std::sqrt(probe_.lost_squared + new_squared_) + rounding;
-  probed_ = std::min(probed_, std::sqrt(ritz_.tail * ritz_.tail + outside * std::sqrt(probe_.size_squared / radius_squared())));
+  probed_ = std::min(probed_,
+                     std::sqrt(ritz_.tail * ritz_.tail + outside * std::sqrt(probe_.size_squared / radius_squared())));
   bound_unseen();
   ++probe_.degree;
 }
@@ -378,7 +380,8 @@ void SubspaceSearch<T>::read_probe() {
   probed_ = std::min(probed_, krylov_bound(shown, probe_.degree, probe_.size_squared / radius_squared));
 }
 
-// Largest singular value that the basis may not hold, as a scale: the last one found, or the root mean square of the rest.
+// Largest singular value that the basis may not hold, as a scale: the last one found, or the root mean square of the
+// rest.
 template <class T>
 double SubspaceSearch<T>::next_sigma() const noexcept {
   if (complete()) return 0;
@@ -386,9 +389,10 @@ double SubspaceSearch<T>::next_sigma() const noexcept {
   return std::max(ritz_.independent > 0 ? ritz_.sigma[ritz_.independent - 1] : 0.0, rest);
 }
 
-// The relative amount by which a pass sees sigma_max short. Its vector turned by an angle in the pass; the left vector that
-// the pass saw is off by rho times the tangent of it, rho = next / sigma_max, and the squared value lacks the square of
-// that. The angle shows in the vector's sine and, free of the vectors below sigma_max that mixed in, in what was gained.
+// The relative amount by which a pass sees sigma_max short. Its vector turned by an angle in the pass; the left vector
+// that the pass saw is off by rho times the tangent of it, rho = next / sigma_max, and the squared value lacks the
+// square of that. The angle shows in the vector's sine and, free of the vectors below sigma_max that mixed in, in what
+// was gained.
 template <class T>
 double SubspaceSearch<T>::sigma_correction() const {
   if (sketched() || complete() || ritz_.sigma[0] <= 0) return 0;
@@ -401,10 +405,10 @@ double SubspaceSearch<T>::sigma_correction() const {
   return 0.5 * lacking / (1 + lacking);
 }
 
-// Columns of W and of Z are known to eps of their own lengths, |z| <= sigma_1 |w|. In a left vector u = sum c_j w_j that
-// grows by its gain, the root of sum c_j^2 |w_j|^2: u is as long as one but for eps gain^2 (a relative error of sigma^2),
-// and B^T x = G^T u is off by eps sigma_1 gain; B B^T is made in double from products of the size of sigma_1^2 (numerics.md,
-// section 4).
+// Columns of W and of Z are known to eps of their own lengths, |z| <= sigma_1 |w|. In a left vector u = sum c_j w_j
+// that grows by its gain, the root of sum c_j^2 |w_j|^2: u is as long as one but for eps gain^2 (a relative error of
+// sigma^2), and B^T x = G^T u is off by eps sigma_1 gain; B B^T is made in double from products of the size of
+// sigma_1^2 (numerics.md, section 4).
 template <class T>
 double SubspaceSearch<T>::noise_of(double sigma, double gain) const noexcept {
   const double shifted = 4 * kEpsilon<T> * ritz_.sigma[0] * gain;
@@ -421,21 +425,21 @@ Findings SubspaceSearch<T>::findings() const {
     const double square = ritz_.sigma[i] * ritz_.sigma[i];
     if (noise_[i] > kKnown * square) floor = std::max(floor, std::sqrt(square + noise_[i]));
   }
-  return {.count = ritz_.independent,
-          .sigma = ritz_.sigma,
-          .sine = ritz_.sine,
-          .noise = noise_,
-          .floor = floor,
-          .can_improve = ritz_.weakest < kAligned,
-          .complete = complete(),
-          .unseen = unseen_,
-          .probing = probe_.count > 0 && ritz_.tail <= options_.level,
-          .sigma_correction = sigma_correction_};
+  return {
+      .count = ritz_.independent,
+      .sigma = ritz_.sigma,
+      .sine = ritz_.sine,
+      .noise = noise_,
+      .floor = floor,
+      .can_improve = ritz_.weakest<kAligned, .complete = complete(), .unseen = unseen_, .probing = probe_.count> 0 &&
+                     ritz_.tail <= options_.level,
+      .sigma_correction = sigma_correction_};
 }
 
 template <class T>
 double SubspaceSearch<T>::sigma_max() const noexcept {
-  return ritz_.sigma[0] * (1 + sigma_correction_);
+  constexpr double kSmallAngle = 0.5;  // sine squared up to which the correction means something
+  return ritz_.sigma[0] * (ritz_.turn.sine_squared <= kSmallAngle ? 1 + sigma_correction_ : 1.0);
 }
 
 // ---- what to read next
@@ -468,11 +472,12 @@ bool SubspaceSearch<T>::plan_next() {
   return next_ > 0;
 }
 
-// A probe goes on as long as it showed nothing new above tau (what it found is held by the next one) and has powers left
-// to show: they join the columns to read, unless the little they bring proves enough (Theorem 4).
+// A probe goes on as long as it showed nothing new above tau (what it found is held by the next one) and has powers
+// left to show: they join the columns to read, unless the little they bring proves enough (Theorem 4).
 template <class T>
 bool SubspaceSearch<T>::probe_goes_on() {
-  if (!judgement_.hidden || ritz_.tail > options_.level || probe_.count == 0) return false;
+  const bool room = known_ + probe_.count <= ritz_.capacity;
+  if (!judgement_.hidden || ritz_.tail > options_.level || probe_.count == 0 || !room) return false;
   add_krylov();
   judgement_ = judge(findings(), options_);
   if (!judgement_.hidden) next_ = 0;

@@ -38,8 +38,8 @@ class SubspaceSearch {
   [[nodiscard]] bool settled() const noexcept { return outcome_ == SearchOutcome::settled; }
   [[nodiscard]] SearchOutcome outcome() const noexcept { return outcome_; }
   [[nodiscard]] int passes() const noexcept { return passes_; }
-  [[nodiscard]] double cost() const noexcept { return cost_; }  // microseconds by cost.h
-  [[nodiscard]] std::int64_t found() const noexcept { return ritz_.k; }          // entries of sigma() and sine()
+  [[nodiscard]] double cost() const noexcept { return cost_; }                    // microseconds by cost.h
+  [[nodiscard]] std::int64_t found() const noexcept { return ritz_.k; }           // entries of sigma() and sine()
   [[nodiscard]] std::int64_t above() const noexcept { return judgement_.above; }  // triplets to lower
   [[nodiscard]] const Judgement& judgement() const noexcept { return judgement_; }
   [[nodiscard]] const double* sigma() const noexcept { return ritz_.sigma; }
@@ -50,7 +50,9 @@ class SubspaceSearch {
   [[nodiscard]] bool complete() const noexcept { return ritz_.independent >= smaller_side_; }
   [[nodiscard]] const Unseen& unseen() const noexcept { return unseen_; }
   [[nodiscard]] double energy_left() const noexcept { return energy_left_; }  // ||H||_F, certain
-  [[nodiscard]] const double* noise() const noexcept { return noise_; }  // what rounding may move the squares of sigma() by
+  [[nodiscard]] const double* noise() const noexcept {
+    return noise_;
+  }                                                           // what rounding may move the squares of sigma() by
   [[nodiscard]] T* spare() const noexcept { return spare_; }  // found() numbers of room, after finish()
 
  private:
@@ -99,19 +101,19 @@ class SubspaceSearch {
   Arena& memory_;
 
   Ritz ritz_;
-  T* Vt_ = nullptr;          // capacity x ld: the basis, then the vectors found
-  T* Zt_ = nullptr;          // capacity x ld
-  T* spare_ = nullptr;       // capacity x ld
-  double* sums_ = nullptr;   // of the pass under way
-  double* noise_ = nullptr;  // of each Ritz value
-  double* raw_ = nullptr;    // the random columns of this pass in the basis they were made into
+  T* Vt_ = nullptr;                  // capacity x ld: the basis, then the vectors found
+  T* Zt_ = nullptr;                  // capacity x ld
+  T* spare_ = nullptr;               // capacity x ld
+  double* sums_ = nullptr;           // of the pass under way
+  double* noise_ = nullptr;          // of each Ritz value
+  double* raw_ = nullptr;            // the random columns of this pass in the basis they were made into
   double* first_inverse_ = nullptr;  // L^-1, L L^T the Gram matrix of the first `unequal_` rows of Vt …
   std::int64_t unequal_ = 0;         // … which the first pass took as they came; all others are orthonormal
-  double new_squared_ = 0;   // of the rows joined last: squares of what the basis did not hold …
-  double lost_squared_ = 0;  // … and of it what was dropped
-  std::int64_t known_ = 0;   // rows of Vt with their Zt; ritz_.k of them were analysed
-  std::int64_t next_ = 0;    // rows behind them that the next pass multiplies
-  std::int64_t kept_ = 0;    // rows of Vt after finish()
+  double new_squared_ = 0;           // of the rows joined last: squares of what the basis did not hold …
+  double lost_squared_ = 0;          // … and of it what was dropped
+  std::int64_t known_ = 0;           // rows of Vt with their Zt; ritz_.k of them were analysed
+  std::int64_t next_ = 0;            // rows behind them that the next pass multiplies
+  std::int64_t kept_ = 0;            // rows of Vt after finish()
   bool cold_ = false;
   int passes_ = 0;
   int restarts_ = 0;
@@ -120,7 +122,7 @@ class SubspaceSearch {
   double probed_ = std::numeric_limits<double>::infinity();  // what the probes over this basis prove
   double norm_squared_ = 0;
   Unseen unseen_;
-  double energy_left_ = 0;   // root of the energy that the basis does not hold
+  double energy_left_ = 0;  // root of the energy that the basis does not hold
   double sigma_correction_ = 0;
   Judgement judgement_;
   SearchOutcome outcome_ = SearchOutcome::not_converged;

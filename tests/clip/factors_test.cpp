@@ -9,9 +9,9 @@
 
 #include "spectralclip/clip.h"
 #include "spectralclip/error.h"
+#include "support/oracle.h"
 #include "support/spectra.h"
 #include "support/stored_matrix.h"
-#include "support/oracle.h"
 
 namespace spectralclip::testing {
 namespace {
@@ -36,7 +36,8 @@ std::vector<std::uint8_t> bytes_of(const AnyMatrix& G) {
 
 TEST(ClipFactors, DoTheSameToAnEqualMatrix) {
   for (const ScalarType type : {ScalarType::float32, ScalarType::float64, ScalarType::bfloat16, ScalarType::float16}) {
-    for (const Method method : {Method::automatic, Method::tracked, Method::sketched, Method::gram, Method::exact, Method::newton_schulz}) {
+    for (const Method method :
+         {Method::automatic, Method::tracked, Method::sketched, Method::gram, Method::exact, Method::newton_schulz}) {
       for (const double tau : {1.0, 0.0, 100000.0}) {
         for (const auto& [rows, cols] : {std::pair{90, 60}, std::pair{50, 120}, std::pair{1, 9}}) {
           const Eigen::MatrixXd G = steep(rows, cols, type == ScalarType::float32 ? 3e4 : 40);
@@ -47,7 +48,8 @@ TEST(ClipFactors, DoTheSameToAnEqualMatrix) {
           const std::vector<std::uint8_t> before = bytes_of(one.view());
           const ClipReport report = clip_singular_values(one.view(), tau, options, factors);
           apply_factors(other.view(), ClipFactors({factors.bytes().begin(), factors.bytes().end()}));
-          EXPECT_TRUE(bytes_of(one.view()) == bytes_of(other.view())) << to_string(method) << ", " << to_string(type) << ", tau " << tau;
+          EXPECT_TRUE(bytes_of(one.view()) == bytes_of(other.view()))
+              << to_string(method) << ", " << to_string(type) << ", tau " << tau;
           EXPECT_EQ(factors.empty(), bytes_of(one.view()) == before) << to_string(method) << ", " << report.clipped;
         }
       }
@@ -80,7 +82,9 @@ TEST(ClipFactors, ForeignOrDamagedOnesAreRefused) {
   StoredMatrix same(ScalarType::float32, steep(90, 60, 10));
   const auto fresh = bytes_of(same.view());
   for (std::size_t size = 1; size < good.size(); size += 13)
-    EXPECT_THROW(apply_factors(same.view(), ClipFactors({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)})), InvalidArgument);
+    EXPECT_THROW(
+        apply_factors(same.view(), ClipFactors({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)})),
+        InvalidArgument);
   EXPECT_TRUE(bytes_of(other.view()) == untouched && bytes_of(same.view()) == fresh);
 }
 

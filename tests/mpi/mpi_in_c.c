@@ -19,15 +19,15 @@ int main(int argc, char** argv) {
   for (int i = 0; i < here * COLS; ++i) G[i] = (float)entry;
 
   const int64_t shape[] = {ROWS, COLS};
-  sclip_parameter parameter = {0};
-  parameter.name = "w";
-  parameter.shape = shape;
-  parameter.dims = 2;
-  const sclip_shard shard = {0, here, 0};
+  const sclip_parameter parameter = sclip_parameter_of("w", shape, 2);
+  const sclip_shard shard = sclip_shard_of(0, here);
   sclip_clipper_options options;
   sclip_clipper_options_init(&options);
-  options.threshold.kind = SCLIP_THRESHOLD_CONSTANT;
-  options.threshold.tau = 2;
+  sclip_threshold_options threshold;
+  sclip_threshold_options_init(&threshold);
+  threshold.kind = SCLIP_THRESHOLD_CONSTANT;
+  threshold.tau = 2;
+  options.threshold = &threshold;
   options.threads = 1;
   sclip_clipper* clipper = NULL;
   sclip_mpi* group = NULL;
@@ -36,11 +36,10 @@ int main(int argc, char** argv) {
     fprintf(stderr, "rank %d: %s\n", rank, sclip_last_error());
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  sclip_gradient gradient = {0};
-  gradient.data = G;
-  gradient.type = SCLIP_FLOAT32;
+  const sclip_gradient gradient = sclip_gradient_of(G, SCLIP_FLOAT32);
   const sclip_reduction reduction = sclip_mpi_reduction(group);
-  sclip_step_report report = {0};
+  sclip_step_report report;
+  sclip_step_report_init(&report);
   if (sclip_clipper_step(clipper, &gradient, 1, NULL) != SCLIP_INVALID_ARGUMENT) failed = 1; /* needs a reduction */
   if (sclip_clipper_step_split(clipper, &gradient, 1, &reduction, &report) != SCLIP_OK) {
     fprintf(stderr, "rank %d: %s\n", rank, sclip_last_error());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run by mpirun on any number of ranks. Each has its rows (or columns) of a few layers; what they leave together is what
-// one process leaves, thresholds are equal on all, and what travels is what the formula says. Exits 1 with a line for
-// each failure.
+// Run by mpirun on any number of ranks. Each has its rows (or columns) of a few layers; what they leave together is
+// what one process leaves, thresholds are equal on all, and what travels is what the formula says. Exits 1 with a line
+// for each failure.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -34,9 +34,11 @@ struct Layer {
   std::int64_t rows, cols;
   int axis;
 };
-const std::vector<Layer> kLayers = {
-    {"attn.weight", 192, 128, 0}, {"mlp.weight", 96, 200, 0}, {"out.weight", 120, 144, 1}, {"few.weight", 3, 64, 0},
-    {"norm.bias", 1, 50, 0}};
+const std::vector<Layer> kLayers = {{"attn.weight", 192, 128, 0},
+                                    {"mlp.weight", 96, 200, 0},
+                                    {"out.weight", 120, 144, 1},
+                                    {"few.weight", 3, 64, 0},
+                                    {"norm.bias", 1, 50, 0}};
 
 double entry(const Layer& layer, int step, std::int64_t i, std::int64_t j) {
   const auto at = static_cast<std::uint64_t>(i * layer.cols + j);
@@ -62,8 +64,9 @@ std::vector<Parameter> parameters(int rank, int ranks, bool split) {
     // Split by columns, a layer is worked on as its transpose: that is what one process is given.
     const bool vector = layer.rows == 1;
     const bool transposed = !split && layer.axis == 1;
-    Parameter p{layer.name, vector ? std::vector{layer.cols}
-                                   : transposed ? std::vector{layer.cols, layer.rows} : std::vector{layer.rows, layer.cols}};
+    Parameter p{layer.name, vector       ? std::vector{layer.cols}
+                            : transposed ? std::vector{layer.cols, layer.rows}
+                                         : std::vector{layer.rows, layer.cols}};
     const std::int64_t whole = vector || layer.axis == 1 ? layer.cols : layer.rows;
     if (split) p.shard = {.axis = layer.axis, .extent = piece_of(whole, rank, ranks).count};
     list.push_back(p);
@@ -79,7 +82,8 @@ std::vector<float> local(const Layer& layer, int step, int rank, int ranks) {
   for (std::int64_t i = 0; i < layer.rows; ++i)
     for (std::int64_t j = 0; j < layer.cols; ++j) {
       const std::int64_t at = by_columns ? j : i;
-      if (at >= piece.first && at < piece.first + piece.count) values.push_back(static_cast<float>(entry(layer, step, i, j)));
+      if (at >= piece.first && at < piece.first + piece.count)
+        values.push_back(static_cast<float>(entry(layer, step, i, j)));
     }
   return values;
 }
@@ -130,14 +134,16 @@ void equal_to_one_process(MpiReduction& reduction, int steps) {
       std::size_t at = 0;
       for (std::int64_t i = 0; i < layer.rows; ++i)
         for (std::int64_t j = 0; j < layer.cols; ++j) {
-          const float expected = full[l][static_cast<std::size_t>(layer.axis == 1 ? j * layer.rows + i : i * layer.cols + j)];
+          const float expected =
+              full[l][static_cast<std::size_t>(layer.axis == 1 ? j * layer.rows + i : i * layer.cols + j)];
           size += static_cast<double>(expected) * expected;
           const std::int64_t place = by_columns ? j : i;
           if (place < piece.first || place >= piece.first + piece.count) continue;
           const double off = part[l][at++] - expected;
           error += off * off;
         }
-      expect(std::sqrt(error) <= 512 * 0x1p-23 * std::sqrt(size), where + "gradient off by " + std::to_string(std::sqrt(error / size)), rank);
+      expect(std::sqrt(error) <= 512 * 0x1p-23 * std::sqrt(size),
+             where + "gradient off by " + std::to_string(std::sqrt(error / size)), rank);
       // A pass over k columns of n: 4 k n and 8 (1 + k^2) bytes; at most as many columns as the widest basis.
       const double n = static_cast<double>(layer.axis == 1 ? layer.rows : layer.cols);
       formula += b.passes * (4.0 * 24 * n + 8 * (1 + 24 * 24)) + 8 * n * n;
@@ -163,10 +169,12 @@ void a_nan_on_the_last_rank(MpiReduction& reduction) {
   std::vector<Gradient> gradients;
   static float nothing;
   for (const Layer& layer : kLayers) part.push_back(local(layer, 2, rank, ranks));
-  if (piece_of(kLayers[0].rows, ranks - 1, ranks).count > 0 && rank == ranks - 1) part[0][5] = std::numeric_limits<float>::quiet_NaN();
+  if (piece_of(kLayers[0].rows, ranks - 1, ranks).count > 0 && rank == ranks - 1)
+    part[0][5] = std::numeric_limits<float>::quiet_NaN();
   for (auto& p : part) gradients.push_back({p.empty() ? &nothing : p.data(), ScalarType::float32, 0});
   const StepReport report = mine.step(gradients, reduction, serial_executor());
-  expect(report.layers[0].clip.status == ClipStatus::not_finite && report.layers_not_finite == 1, "NaN was not seen", rank);
+  expect(report.layers[0].clip.status == ClipStatus::not_finite && report.layers_not_finite == 1, "NaN was not seen",
+         rank);
 }
 
 void who_has_no_gradient_is_named(MpiReduction& reduction) {
@@ -200,7 +208,9 @@ int main(int argc, char** argv) {
     spectralclip::equal_to_one_process(reduction, 12);
     spectralclip::a_nan_on_the_last_rank(reduction);
     spectralclip::who_has_no_gradient_is_named(reduction);
-    if (reduction.rank() == 0) std::printf("%d ranks: %lld bytes in %lld exchanges\n", reduction.ranks(), static_cast<long long>(reduction.bytes()), static_cast<long long>(reduction.exchanges()));
+    if (reduction.rank() == 0)
+      std::printf("%d ranks: %lld bytes in %lld exchanges\n", reduction.ranks(),
+                  static_cast<long long>(reduction.bytes()), static_cast<long long>(reduction.exchanges()));
   }
   int all = 0;
   MPI_Allreduce(&spectralclip::failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -483,3 +483,30 @@ def trainer_train(rank: int, kind: str, folder: str) -> dict:
     assert kind == "fsdp2" or isinstance(trainer.model_wrapped, nn.parallel.DistributedDataParallel)
     kinds = {type(p).__name__ for p in callback.clipper.parameters}
     return {"steps": callback.clipper.steps, "state": callback.clipper.state_dict(), "kinds": kinds}
+
+
+def built_before_it_was_sharded(rank: int) -> dict:
+    """A clipper that knew the whole parameters; a table and proposals of what is split."""
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 6))
+    whole = {name: p.detach().clone() for name, p in model.named_parameters()}
+    x = torch.randn(10, 12)
+    clipper = spectralclip.SpectralClipper(model, threshold=0.05)
+    observer = spectralclip.SpectralClipper(model, observe_only=True)
+    model(x).square().sum().backward()
+    clipper.step()
+    before = {layer.name: layer.steps for layer in clipper.report()}
+    model.zero_grad()
+    fully_shard(model)
+    model(x).square().sum().backward()
+    observer.step()
+    report = clipper.step()
+    return {
+        "left": {name: float(torch.linalg.matrix_norm(p.grad.full_tensor(), 2)) for name, p in model.named_parameters()
+                 if p.dim() == 2},
+        "steps": (before, {layer.name: layer.steps for layer in report}),
+        "clipped": report.clipped, "table": str(clipper.describe()), "shapes": {n: tuple(p.shape) for n, p in whole.items()},
+        "proposed": observer.propose(0.5).thresholds,
+    }  # fmt: skip

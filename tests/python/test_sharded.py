@@ -232,3 +232,14 @@ def refusals(rank):
     flat = FullyShardedDataParallel(nn.Linear(4, 4), device_id=torch.device("cpu"))
     refused("flat", lambda: spectralclip.SpectralClipper(flat))
     return found
+
+
+def test_a_clipper_that_was_built_before_the_model_was_sharded_goes_on(tmp_path):
+    found = ranks.run(scenarios.built_before_it_was_sharded, 2, tmp_path)
+    for rank in found:
+        assert all(sigma <= 0.05 * 1.01 for sigma in rank["left"].values())
+        before, after = rank["steps"]
+        assert set(before.values()) == {1} and set(after.values()) == {2}
+        assert rank["clipped"] == ["0.weight", "0.bias", "2.weight", "2.bias"]
+        assert rank["table"].splitlines()[-1] == "-> 2 by singular values, 2 by norm, 0 skipped; 158 entries"
+        assert rank["proposed"] == found[0]["proposed"] and len(rank["proposed"]) == 4

@@ -14,6 +14,10 @@
 
 namespace spectralclip::torch {
 
+// values[i] at place numbers[i] of `count`; the others undefined. Throws InvalidArgument for a number beyond.
+[[nodiscard]] std::vector<at::Tensor> spread(const std::vector<at::Tensor>& values,
+                                             const std::vector<std::int64_t>& numbers, std::size_t count);
+
 class ClipperObject final : public ::torch::CustomClassHolder {
  public:
   ClipperObject(std::vector<std::string> names, const std::vector<at::Tensor>& parameters,
@@ -32,6 +36,12 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   using Report =
       std::tuple<std::vector<std::string>, std::vector<std::string>, std::vector<std::string>, at::Tensor, at::Tensor>;
   [[nodiscard]] Report report() const;
+  [[nodiscard]] std::vector<std::string> thresholds() const { return clipper_.thresholds(); }
+  // values of report() alone, left on their device.
+  [[nodiscard]] at::Tensor report_values() const { return clipper_.report_values(); }
+  // Of each layer, "" mostly: what may not be meant (LayerReport::hint). What the latest load could not take over.
+  [[nodiscard]] std::vector<std::string> hints() const;
+  [[nodiscard]] std::vector<std::string> load_notes() const;
 
   [[nodiscard]] std::int64_t steps() const noexcept { return clipper_.steps(); }
   [[nodiscard]] std::int64_t handle() const noexcept { return handle_; }
@@ -45,6 +55,6 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   std::int64_t handle_ = 0;
 };
 
-[[nodiscard]] ClipperObject::Report report_of(const StepReport& report);
+[[nodiscard]] ClipperObject::Report report_of(const spectralclip::StepReport& report);
 
 }  // namespace spectralclip::torch

@@ -120,7 +120,7 @@ bool ShardedClipper::written(std::size_t p) const {
 
 at::Tensor ShardedClipper::finish() {
   const at::NoGradGuard no_grad;
-  const StepReport report = ClipperInternals::end_rounds(core_);
+  const spectralclip::StepReport report = ClipperInternals::end_rounds(core_);
   for (const auto& [p, copy] : copies_)
     if (written(p)) gradients_[p].copy_(copy);
   for (std::size_t p = 0; p < gradients_.size(); ++p)
@@ -136,7 +136,7 @@ at::Tensor ShardedClipper::finish() {
   const auto first = std::find_if(gradients_.begin(), gradients_.end(), [](const at::Tensor& g) { return g.defined(); });
   at::Tensor total = at::zeros({});
   if (first != gradients_.end()) {
-    const double norm = report.layers_not_finite > 0 ? kNaN : report.norm_before;
+    const double norm = report.layers_not_finite > 0 ? kNaN : report.total_norm;
     total = at::scalar_tensor(norm, at::TensorOptions().dtype(promoted_type(gradients_)).device(first->device()));
   }
   gradients_.clear();
@@ -144,8 +144,8 @@ at::Tensor ShardedClipper::finish() {
   return total;
 }
 
-StepReport ShardedClipper::report() const {
-  StepReport report = ClipperInternals::summary(set_.reports);
+spectralclip::StepReport ShardedClipper::report() const {
+  spectralclip::StepReport report = ClipperInternals::summary(set_.reports);
   report.step = core_.steps();
   return report;
 }

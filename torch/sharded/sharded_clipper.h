@@ -46,7 +46,7 @@ class ShardedClipper {
   at::Tensor finish();
 
   void add(const std::vector<Parameter>& parameters);
-  [[nodiscard]] StepReport report() const;
+  [[nodiscard]] spectralclip::StepReport report() const;
   [[nodiscard]] std::int64_t steps() const noexcept { return core_.steps(); }
   [[nodiscard]] bool written(std::size_t parameter) const;
   [[nodiscard]] std::vector<std::uint8_t> serialize() const { return core_.serialize(); }

@@ -33,6 +33,8 @@ class ShardedCore:
         self._layouts: list[Layout] = []
         self.bytes_summed = 0
         shapes, shards = self._describe(names, parameters)
+        self._made_of = [(list(names), shapes, own)]
+        self._options = (settings, rules)
         self._core = torch.classes.spectralclip.ShardedClipper(names, shapes, shards, own, settings, rules)
         if share is not None:
             self._core.share_work(share.rank(), share.size())
@@ -150,12 +152,25 @@ class ShardedCore:
         except Exception:
             del self._layouts[known:]
             raise
+        self._made_of.append((list(names), shapes, own))
 
     def handle(self) -> int:
         return -1  # no operator steps it: rounds are driven from here
 
     def report(self) -> Any:
         return self._core.report()
+
+    def report_values(self) -> torch.Tensor:
+        values: torch.Tensor = self._core.report()[4]
+        return values
+
+    def thresholds(self) -> list[str]:
+        """In words, per layer: those that a clipper of whole parameters of these shapes has."""
+        names = [name for part in self._made_of for name in part[0]]
+        whole = [torch.empty(shape, device="meta") for part in self._made_of for shape in part[1]]
+        own = [texts for part in self._made_of for texts in part[2]]
+        found: list[str] = torch.classes.spectralclip.Clipper(names, whole, own, *self._options).thresholds()
+        return found
 
     def steps(self) -> int:
         return int(self._core.steps())

@@ -20,9 +20,10 @@ def is_distributed(tensors: Iterable[torch.Tensor]) -> bool:
     return any(hasattr(tensor, "device_mesh") and hasattr(tensor, "placements") for tensor in tensors)
 
 
-def refuse_flat_parameters(model: Optional[nn.Module]) -> None:
+def refuse_flat_parameters(model: Optional[nn.Module], parameters: Iterable[torch.Tensor]) -> None:
     """FSDP1 keeps many weights, cut anywhere, in one vector: no matrix is left to be clipped."""
-    if model is not None and any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules()):
+    wrapped = model is not None and any(type(m).__name__ == "FullyShardedDataParallel" for m in model.modules())
+    if wrapped or any(getattr(parameter, "_is_flat_param", False) for parameter in parameters):
         raise TypeError(
             "this model is wrapped by FullyShardedDataParallel (FSDP1), which cuts flattened parameters without regard "
             "to rows and columns: there are no matrices to clip. Use fully_shard (FSDP2) instead: "

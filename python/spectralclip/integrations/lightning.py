@@ -7,13 +7,16 @@ its state in the checkpoints.  :func:`clip_gradients` is for modules that overri
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Optional
 
 import torch
 
+from .._checks import warn_of_idle_rules
+from .._layouts import rules_of
 from ..clipper import SpectralClipper
 from ..reports import StepReport
-from ..rules import skip_embeddings
+from ..rules import as_rules
 from .logging import Log, metrics
 
 try:
@@ -48,11 +51,13 @@ class SpectralClipCallback(pl.Callback):
     ) -> None:
         if clipper is not None and options:
             raise TypeError(f"give a clipper or options for one, not both: {sorted(options)}")
+        SpectralClipper.check_options(options)
         self.clippers: list[SpectralClipper] = [] if clipper is None else [clipper]
         self.report: Optional[StepReport] = None
         self._is_given = clipper is not None
         self._options = options
         self._log = log
+        self._has_resumed = False  # from a checkpoint, of which on_fit_start has not heard yet
         self._loaded: Optional[list[dict[str, Any]]] = None  # states that came before there were clippers for them
 
     @property
@@ -62,6 +67,7 @@ class SpectralClipCallback(pl.Callback):
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         _require_true_gradients(trainer)
+        _require_only_one(trainer)
         if not self._is_of(pl_module):
             self.clippers = self._make(trainer, pl_module)
         if len(trainer.optimizers) != len(self.clippers):
@@ -75,6 +81,17 @@ class SpectralClipCallback(pl.Callback):
             for clipper, state in zip(self.clippers, self._loaded):
                 clipper.load_state_dict(state)
             self._loaded = None
+        elif self._has_resumed:
+            warnings.warn(
+                "the checkpoint has no state of SpectralClipCallback: thresholds of spectral clipping start anew",
+                stacklevel=2,
+            )
+        self._has_resumed = False
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        self._has_resumed = True
 
     def on_before_optimizer_step(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
@@ -106,12 +123,17 @@ class SpectralClipCallback(pl.Callback):
         if len(trainer.optimizers) == 1:
             return [SpectralClipper(pl_module, **self._options)]
         # A step of one optimizer must not clip, nor let thresholds learn from, the gradients of another.
-        options = {**self._options, "rules": [*self._options.get("rules", ()), *skip_embeddings(pl_module)]}
+        own_rules = as_rules(self._options.get("rules", ()))
+        options = {**self._options, "rules": [*own_rules, *rules_of(pl_module)]}
         clippers = []
         for optimizer in trainer.optimizers:
             own = {id(p) for group in optimizer.param_groups for p in group["params"]}
             named = [(name, p) for name, p in pl_module.named_parameters() if id(p) in own]
-            clippers.append(SpectralClipper(named, **options))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a rule may be for the parameters of another optimizer
+                clippers.append(SpectralClipper(named, **options))
+        layers = [layer for clipper in clippers for layer in clipper.report()]
+        warn_of_idle_rules(own_rules, layers, [name for clipper in clippers for name in clipper.names])
         return clippers
 
 
@@ -156,6 +178,13 @@ def _require_true_gradients(trainer: pl.Trainer) -> None:
             "keeps them to itself. Use a single device, DDP, or ModelParallelStrategy (FSDP2), whose shards are "
             "clipped where they lie."
         )
+
+
+def _require_only_one(trainer: pl.Trainer) -> None:
+    callbacks: list[pl.Callback] = trainer.callbacks  # type: ignore[attr-defined]  # set by its callback connector
+    count = sum(isinstance(callback, SpectralClipCallback) for callback in callbacks)
+    if count > 1:
+        raise ValueError(f"{count} SpectralClipCallbacks would clip {count} times: give the Trainer one")
 
 
 def _require_unscaled(trainer: pl.Trainer, optimizer: torch.optim.Optimizer) -> None:
