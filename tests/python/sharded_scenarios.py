@@ -507,6 +507,7 @@ def built_before_it_was_sharded(rank: int) -> dict:
         "left": {name: float(torch.linalg.matrix_norm(p.grad.full_tensor(), 2)) for name, p in model.named_parameters()
                  if p.dim() == 2},
         "steps": (before, {layer.name: layer.steps for layer in report}),
-        "clipped": report.clipped, "table": str(clipper.describe()), "shapes": {n: tuple(p.shape) for n, p in whole.items()},
+        "clipped": report.clipped, "table": str(clipper.describe()),
+        "shapes": {name: tuple(p.shape) for name, p in whole.items()},
         "proposed": observer.propose(0.5).thresholds,
     }  # fmt: skip
