@@ -68,6 +68,10 @@ class SpectralClipper:
     A module, and the groups of an optimizer, are followed: what takes the place of a parameter goes on with its
     threshold, parameters that are new are taken up.  What cannot be followed is warned of, once, by name.
 
+    ``share_work`` (DDP: True, or the process group of the replicas) lets each process clip its share of the layers and
+    tell the others what it did, a few directions a layer; the result is that of every process clipping everything, to
+    the bit.
+
     Parameters that are DTensors (FSDP2, tensor parallelism) are clipped where they lie, and every process calls the
     same methods; thresholds and reports, of the whole matrices, are equal in all of them.
 
@@ -102,6 +106,7 @@ class SpectralClipper:
         backend: Backend = "auto",
         device_columns: Optional[int] = None,
         preset: Optional[Preset] = None,
+        share_work: Any = None,
     ) -> None:
         check_preset(preset)
         if preset == "published" and method is None:
@@ -134,6 +139,7 @@ class SpectralClipper:
         built_in = published_rules() if preset == "published" else by_type
         self._rules = [rule.texts() for rule in (*own_rules, *built_in)]
         self._observations = Observations() if observe_only else None
+        self._share = distributed.group_to_share(share_work)
         followed = Followed(model, self._defaults, by_name)
         followed.append(followed.entries())
         distributed.refuse_flat_parameters(model if isinstance(model, nn.Module) else None, followed.parameters)
@@ -152,16 +158,23 @@ class SpectralClipper:
         self._has_warned: set[str] = set()
 
     def _make_core(self) -> None:
-        self._is_split = distributed.is_distributed(self._parameters)
-        make = distributed.ShardedCore if self._is_split else torch.classes.spectralclip.Clipper
+        self._is_split = self._goes_in_rounds()
         detached = [p.detach() for p in self._parameters]
-        self._core = make(self._names, detached, self._followed.own, self._settings, self._rules)
+        given = (self._names, detached, self._followed.own, self._settings, self._rules)
+        self._core: Any
+        if self._is_split:
+            self._core = distributed.ShardedCore(*given, share=self._share)
+        else:
+            self._core = torch.classes.spectralclip.Clipper(*given)
         self._handle: int = self._core.handle()
         self._make_devices()
 
     def _make_devices(self) -> None:
         core = None if self._is_split else self._core
         self._devices = _devices.backend_of(self._backend, core, self._parameters, self._device_options)
+
+    def _goes_in_rounds(self) -> bool:
+        return self._share is not None or distributed.is_distributed(self._parameters)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -316,7 +329,7 @@ class SpectralClipper:
         changes = self._followed.look()
         if changes is None:
             return
-        if self._is_split != distributed.is_distributed(self._parameters):  # fully_shard() came after the clipper
+        if self._is_split != self._goes_in_rounds():  # fully_shard() came after the clipper
             state = self._core.serialize()
             self._make_core()
             self._core.deserialize(state)
@@ -416,6 +429,7 @@ class SpectralClipper:
         holds its clipper, are those of the copy, which then continues bit for bit.  Hooks are not copied."""
         twin = object.__new__(type(self))
         memo[id(self)] = twin  # first: the model may hold the clipper
+        twin._share = self._share
         twin._defaults, twin._settings, twin._rules = self._defaults, self._settings, self._rules
         twin._observations = copy.deepcopy(self._observations, memo)
         twin._backend, twin._device_options = self._backend, self._device_options
