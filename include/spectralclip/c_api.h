@@ -338,6 +338,50 @@ SCLIP_API int64_t sclip_clipper_serialized_size(const sclip_clipper* clipper);
 SCLIP_API sclip_status sclip_clipper_serialize(const sclip_clipper* clipper, void* buffer, int64_t capacity);
 SCLIP_API sclip_status sclip_clipper_deserialize(sclip_clipper* clipper, const void* bytes, int64_t size);
 
+/* ---- Parameters that are split over processes: each holds `extent` indices of one axis (Shard of rules.h). */
+typedef struct sclip_shard {
+  uint64_t struct_size;
+  int32_t axis; /* -1: every process holds all of it */
+  int64_t extent;
+  int64_t first; /* of a batch axis */
+} sclip_shard;
+
+/* Replaces count numbers (SCLIP_FLOAT32 or SCLIP_FLOAT64) by their sums over all processes, which must come out with the same
+ * bits. Returns 0, or anything else after a failure: then the step ends with SCLIP_INTERNAL_ERROR. */
+typedef struct sclip_reduction {
+  uint64_t struct_size;
+  void* context;
+  int32_t (*sum)(void* context, void* numbers, int64_t count, int32_t type);
+} sclip_reduction;
+
+static inline sclip_shard sclip_shard_of(int32_t axis, int64_t extent) {
+  sclip_shard shard;
+  memset(&shard, 0, sizeof shard);
+  shard.struct_size = sizeof shard;
+  shard.axis = axis;
+  shard.extent = extent;
+  return shard;
+}
+static inline sclip_reduction sclip_reduction_of(int32_t (*sum)(void* context, void* numbers, int64_t count, int32_t type),
+                                                 void* context) {
+  sclip_reduction reduction;
+  memset(&reduction, 0, sizeof reduction);
+  reduction.struct_size = sizeof reduction;
+  reduction.context = context;
+  reduction.sum = sum;
+  return reduction;
+}
+
+/* shards[i] belongs to parameters[i], whose shapes are those of all processes together. */
+SCLIP_API sclip_status sclip_clipper_create_split(const sclip_parameter* parameters, const sclip_shard* shards,
+                                                  int64_t parameter_count, const sclip_clipper_options* options,
+                                                  sclip_clipper** clipper);
+/* Called by all processes with their parts; one that is empty has any pointer that is not NULL. Differences between
+ * processes end the step everywhere, with nothing written. */
+SCLIP_API sclip_status sclip_clipper_step_split(sclip_clipper* clipper, const sclip_gradient* gradients,
+                                                int64_t gradient_count, const sclip_reduction* reduction,
+                                                sclip_step_report* report);
+
 #ifdef __cplusplus
 }
 #endif
