@@ -346,8 +346,8 @@ typedef struct sclip_shard {
   int64_t first; /* of a batch axis */
 } sclip_shard;
 
-/* Replaces count numbers (SCLIP_FLOAT32 or SCLIP_FLOAT64) by their sums over all processes, which must come out with the same
- * bits. Returns 0, or anything else after a failure: then the step ends with SCLIP_INTERNAL_ERROR. */
+/* Replaces count numbers (SCLIP_FLOAT32 or SCLIP_FLOAT64) by their sums over all processes, which must come out with
+ * the same bits. Returns 0, or anything else after a failure: then the step ends with SCLIP_INTERNAL_ERROR. */
 typedef struct sclip_reduction {
   uint64_t struct_size;
   void* context;
@@ -362,7 +362,8 @@ static inline sclip_shard sclip_shard_of(int32_t axis, int64_t extent) {
   shard.extent = extent;
   return shard;
 }
-static inline sclip_reduction sclip_reduction_of(int32_t (*sum)(void* context, void* numbers, int64_t count, int32_t type),
+static inline sclip_reduction sclip_reduction_of(int32_t (*sum)(void* context, void* numbers, int64_t count,
+                                                                int32_t type),
                                                  void* context) {
   sclip_reduction reduction;
   memset(&reduction, 0, sizeof reduction);

@@ -104,7 +104,8 @@ sclip_clipper* make_clipper(std::vector<spectralclip::Parameter> parameters, con
       options == nullptr ? defaults : c_api::taken_over(options, defaults, "sclip_clipper_options");
   const std::size_t count = parameters.size();
   spectralclip::Clipper made(std::move(parameters), c_api::clipper_options_from(chosen));
-  return new sclip_clipper{std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count), {}, nullptr};
+  return new sclip_clipper{
+      std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count), {}, nullptr};
 }
 
 }  // namespace
