@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "spectralclip/export.h"
+
 namespace spectralclip {
 
 struct ThresholdProposal {
@@ -24,6 +26,6 @@ struct ThresholdProposal {
 
 // sigma_max of successive steps, oldest first; those that are not finite are left out. Throws InvalidArgument unless
 // 0 <= share < 1. O(n log n). No value at all: steps = 0 and the numbers are NaN.
-[[nodiscard]] ThresholdProposal propose_threshold(std::span<const double> sigma_max, double share);
+[[nodiscard]] SPECTRALCLIP_EXPORT ThresholdProposal propose_threshold(std::span<const double> sigma_max, double share);
 
 }  // namespace spectralclip

@@ -108,7 +108,9 @@ class ClipReport:
         )
 
 
-_SEVERITY = ("ok", "not_converged", "rank_exhausted", "out_of_range", "factorization_failed", "not_finite")
+_SEVERITY = (
+    "ok", "not_converged", "rank_exhausted", "out_of_range", "factorization_failed", "out_of_memory", "not_finite",
+)  # fmt: skip
 
 
 def _root(norms: Iterable[float]) -> float:
@@ -284,6 +286,11 @@ class StepReport:
     def out_of_range(self) -> list[str]:
         """Names of the layers that were left alone because their norm or sigma_max is beyond the largest float64."""
         return self._with_status("out_of_range")
+
+    @property
+    def out_of_memory(self) -> list[str]:
+        """Names of the layers that were left alone because memory ran out."""
+        return self._with_status("out_of_memory")
 
     @property
     def norm_after(self) -> float:
