@@ -38,7 +38,8 @@ Notes notes_of(const Group& group) {
     notes.unsure += said.value("unsure", std::int64_t{0});
     notes.checked += said.value("checked", std::int64_t{0});
     notes.missed += said.value("missed", std::int64_t{0});
-    for (const auto& [layer, reasons] : said.value("unsure_by_layer", Json::object()).items())
+    const Json unsure = said.value("unsure_by_layer", Json::object());  // kept: items() borrows it
+    for (const auto& [layer, reasons] : unsure.items())
       for (const auto& [reason, steps] : reasons.items())
         notes.reasons[layer + ": " + reason] += steps.get<std::int64_t>();
   }
@@ -66,9 +67,11 @@ void print_task(const std::string& task, const std::vector<const Group*>& groups
                group->diverged, group->runs.front()->steps, notes.train_seconds, 100 * notes.clip_share,
                certificate_text(notes));
   }
-  for (const Group* group : groups)
-    for (const auto& [reason, steps] : notes_of(*group).reasons)
+  for (const Group* group : groups) {
+    const Notes notes = notes_of(*group);
+    for (const auto& [reason, steps] : notes.reasons)
       fmt::print("\n{}: not sure in {} layer-steps of {}", group->label, steps, reason);
+  }
   fmt::print("\n\nEach run again, and each other seed (`--seed`):\n\n");
   for (const Group* group : groups) fmt::print("    {}\n", group->runs.front()->command);
 }

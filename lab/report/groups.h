@@ -18,9 +18,9 @@ struct Statistic {
 [[nodiscard]] Statistic statistic(std::span<const double> numbers);
 
 struct Group {
-  // Both unique among the groups of all tasks. `name`: of the preset or file, with what tells it from its namesakes, for
-  // whoever will type it. `label`, for curves: "SGDM, spectral quantile" where that tells a group from the others of its
-  // task, else the name.
+  // Both unique among the groups of all tasks. `name`: of the preset or file, with what tells it from its namesakes,
+  // for whoever will type it. `label`, for curves: "SGDM, spectral quantile" where that tells a group from the others
+  // of its task, else the name.
   std::string name, label;
   std::string task;
   std::string main_result;
