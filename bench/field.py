@@ -1,4 +1,4 @@
-#SPDX - License - Identifier : Apache - 2.0
+# SPDX - License - Identifier : Apache - 2.0
 """What `tracked` says of a network in training, against float64: python bench/field.py --help.
 
 Trains a small GPT (AdamW, one threshold a layer by EMA) on a text, or on a made-up one, and in every step compares each
@@ -35,7 +35,9 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def text_batches(path: pathlib.Path, shape: GptShape, batch: int, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def text_batches(
+    path: pathlib.Path, shape: GptShape, batch: int, count: int
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     text = path.read_text(encoding="utf-8")
     places = {symbol: place for place, symbol in enumerate(sorted(set(text)))}
     if len(places) > shape.vocabulary:

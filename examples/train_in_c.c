@@ -65,7 +65,8 @@ static int entries(int tensor) {
   return (int)count;
 }
 
-/* H_0 = W1 X, H_l+1 = H_l + W_l H_l + b_l, Y = W2 H. Fills the gradients for a fresh batch, returns its squared error. */
+/* H_0 = W1 X, H_l+1 = H_l + W_l H_l + b_l, Y = W2 H. Fills the gradients for a fresh batch, returns its squared error.
+ */
 static double backward(model* net) {
   static float X[INPUTS * BATCH], H[DEPTH + 1][HIDDEN * BATCH], E[OUTPUTS * BATCH], T[OUTPUTS * BATCH],
       D[HIDDEN * BATCH], next[HIDDEN * BATCH];
@@ -95,8 +96,7 @@ static double backward(model* net) {
   }
   add_product(net->gradient[W1], D, 0, X, 1, HIDDEN, BATCH, INPUTS);
   add_heavy_tailed_noise(net->gradient[W1], HIDDEN, INPUTS);
-  for (int l = 0; l < DEPTH; ++l)
-    add_heavy_tailed_noise(net->gradient[HIDDEN_W] + l * HIDDEN * HIDDEN, HIDDEN, HIDDEN);
+  for (int l = 0; l < DEPTH; ++l) add_heavy_tailed_noise(net->gradient[HIDDEN_W] + l * HIDDEN * HIDDEN, HIDDEN, HIDDEN);
   add_heavy_tailed_noise(net->gradient[W2], OUTPUTS, HIDDEN);
   return loss;
 }

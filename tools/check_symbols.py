@@ -19,7 +19,9 @@ import sys
 OWN = re.compile(r"^(spectralclip|spectralclip_eigen|spectralclip_hwy)::")
 # Of the implementation: the C++ library's names, the compiler's own, and functions whose names begin with a return type.
 RUNTIME = re.compile(r"^(std|__gnu_cxx)::|^DW\.ref\.|^__clang_call_terminate$|^\.L")
-PREFIXES = re.compile(r"^(vtable for |typeinfo name for |typeinfo for |guard variable for |construction vtable for |VTT for )")
+PREFIXES = re.compile(
+    r"^(vtable for |typeinfo name for |typeinfo for |guard variable for |construction vtable for |VTT for )"
+)
 # A mangled name spells a namespace as its length and itself.
 FOREIGN = re.compile(r"N[KVRO]*(5Eigen|3hwy|8nlohmann|3fmt|4toml|4dlib|3CLI)(?=\d|[A-Z])")
 PUBLIC = re.compile(r"^spectralclip::(torch::)?[A-Za-z_]\w*(::[~\w= ]+)*(\[abi:cxx11\])?(\(|$|<)")
@@ -28,7 +30,9 @@ HIDDEN = re.compile(r"^spectralclip::(torch::)?(kernels|factor|detail|c_api|test
 
 def symbols(path: str, *options: str) -> list[tuple[str, str]]:
     """(kind, mangled name) of each defined symbol."""
-    listing = subprocess.run(["nm", "--defined-only", *options, path], check=True, capture_output=True, text=True).stdout
+    listing = subprocess.run(
+        ["nm", "--defined-only", *options, path], check=True, capture_output=True, text=True
+    ).stdout
     found = re.findall(r"^[0-9a-f]+ (\S) (\S+)$", listing, re.MULTILINE)
     return sorted(set(found))
 

@@ -7,9 +7,9 @@
  *             Only gradients (during a step) and the executor's context (for the clipper's life) are borrowed.
  *             Strings in reports belong to the clipper and live as long as it does.
  * Threads     Different clippers may be used by different threads at once; one clipper by one thread at a time.
- * Sizes       Every struct begins with struct_size, the bytes it has for the program: begin with the matching sclip_*_init
- *             (or sclip_*_of), then change fields. Structs grow at their end only, so a program and a library of different
- *             versions meet in what both know (docs/abi.md). The structs of an array are of one size.
+ * Sizes       Every struct begins with struct_size, the bytes it has for the program: begin with the matching
+ * sclip_*_init (or sclip_*_of), then change fields. Structs grow at their end only, so a program and a library of
+ * different versions meet in what both know (docs/abi.md). The structs of an array are of one size.
  */
 #ifndef SPECTRALCLIP_C_API_H
 #define SPECTRALCLIP_C_API_H
@@ -141,7 +141,7 @@ typedef struct sclip_clipper_options {
   uint64_t struct_size;
   const sclip_threshold_options* threshold; /* NULL: defaults */
   const sclip_clip_options* clip;           /* NULL: defaults */
-  const char* const* skip_patterns; /* globs of parameters to leave alone: tried first … */
+  const char* const* skip_patterns;         /* globs of parameters to leave alone: tried first … */
   int64_t skip_pattern_count;
   const sclip_rule* rules; /* … then these, then the default rules */
   int64_t rule_count;
@@ -328,8 +328,8 @@ SCLIP_API sclip_status sclip_clipper_save(const sclip_clipper* clipper, const ch
 /* Into a clipper of the same parameters; after a failure it is as it was. Thresholds of another kind or with other
  * settings take over what they can use of the saved past. */
 SCLIP_API sclip_status sclip_clipper_load(sclip_clipper* clipper, const char* path);
-/* What the latest load or deserialize could not take over as it was, a line for each difference; "" when everything was,
- * and for NULL. Belongs to the clipper; valid until its next load. */
+/* What the latest load or deserialize could not take over as it was, a line for each difference; "" when everything
+ * was, and for NULL. Belongs to the clipper; valid until its next load. */
 SCLIP_API const char* sclip_clipper_load_notes(const sclip_clipper* clipper);
 
 /* The same state as bytes, for a checkpoint of the host's. The size holds until the next step or load. */
@@ -337,6 +337,50 @@ SCLIP_API int64_t sclip_clipper_serialized_size(const sclip_clipper* clipper);
 /* Fills buffer[0 … serialized_size); capacity below that is SCLIP_INVALID_ARGUMENT. */
 SCLIP_API sclip_status sclip_clipper_serialize(const sclip_clipper* clipper, void* buffer, int64_t capacity);
 SCLIP_API sclip_status sclip_clipper_deserialize(sclip_clipper* clipper, const void* bytes, int64_t size);
+
+/* ---- Parameters that are split over processes: each holds `extent` indices of one axis (Shard of rules.h). */
+typedef struct sclip_shard {
+  uint64_t struct_size;
+  int32_t axis; /* -1: every process holds all of it */
+  int64_t extent;
+  int64_t first; /* of a batch axis */
+} sclip_shard;
+
+/* Replaces count numbers (SCLIP_FLOAT32 or SCLIP_FLOAT64) by their sums over all processes, which must come out with the same
+ * bits. Returns 0, or anything else after a failure: then the step ends with SCLIP_INTERNAL_ERROR. */
+typedef struct sclip_reduction {
+  uint64_t struct_size;
+  void* context;
+  int32_t (*sum)(void* context, void* numbers, int64_t count, int32_t type);
+} sclip_reduction;
+
+static inline sclip_shard sclip_shard_of(int32_t axis, int64_t extent) {
+  sclip_shard shard;
+  memset(&shard, 0, sizeof shard);
+  shard.struct_size = sizeof shard;
+  shard.axis = axis;
+  shard.extent = extent;
+  return shard;
+}
+static inline sclip_reduction sclip_reduction_of(int32_t (*sum)(void* context, void* numbers, int64_t count, int32_t type),
+                                                 void* context) {
+  sclip_reduction reduction;
+  memset(&reduction, 0, sizeof reduction);
+  reduction.struct_size = sizeof reduction;
+  reduction.context = context;
+  reduction.sum = sum;
+  return reduction;
+}
+
+/* shards[i] belongs to parameters[i], whose shapes are those of all processes together. */
+SCLIP_API sclip_status sclip_clipper_create_split(const sclip_parameter* parameters, const sclip_shard* shards,
+                                                  int64_t parameter_count, const sclip_clipper_options* options,
+                                                  sclip_clipper** clipper);
+/* Called by all processes with their parts; one that is empty has any pointer that is not NULL. Differences between
+ * processes end the step everywhere, with nothing written. */
+SCLIP_API sclip_status sclip_clipper_step_split(sclip_clipper* clipper, const sclip_gradient* gradients,
+                                                int64_t gradient_count, const sclip_reduction* reduction,
+                                                sclip_step_report* report);
 
 #ifdef __cplusplus
 }

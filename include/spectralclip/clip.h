@@ -17,10 +17,10 @@ namespace spectralclip {
 // Clamps the singular values of G at tau, in place; stateless. Nothing above tau: G is not written at all.
 // tau >= 0 (infinity: only measure). Throws InvalidArgument on misuse, a rank above min(rows, cols) included.
 SPECTRALCLIP_EXPORT ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOptions& options = {},
-                                Executor& executor = serial_executor());
+                                                    Executor& executor = serial_executor());
 // … and writes down what it does to G.
-SPECTRALCLIP_EXPORT ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOptions& options, ClipFactors& factors,
-                                Executor& executor = serial_executor());
+SPECTRALCLIP_EXPORT ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOptions& options,
+                                                    ClipFactors& factors, Executor& executor = serial_executor());
 
 // One matrix over many steps: remembers the leading right singular vectors, so that a step costs one or two passes.
 class SPECTRALCLIP_EXPORT MatrixClipper {

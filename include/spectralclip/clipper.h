@@ -49,7 +49,7 @@ struct LayerReport {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   Treatment treatment = Treatment::spectral;
-  std::string rule;  // label of the rule that applied
+  std::string rule;       // label of the rule that applied
   std::string hint = {};  // what about this layer may not be meant; empty mostly
   bool has_gradient = false;
   std::int64_t steps = 0;          // gradients seen by this layer
@@ -58,7 +58,7 @@ struct LayerReport {
 };
 
 struct StepReport {
-  std::int64_t step = 0;   // 1 for the first
+  std::int64_t step = 0;  // 1 for the first
   double total_norm = 0;  // before clipping, over all layers with a finite gradient, skipped ones included
   double norm_after = 0;
   std::int64_t layers_clipped = 0;
@@ -110,7 +110,8 @@ class SPECTRALCLIP_EXPORT Clipper {
   void save(const std::string& path) const;
   void load(const std::string& path);
   // What the latest deserialize() or load() could not take over as it was: a threshold of another kind or with other
-  // settings uses what it can of the saved past. A line for each difference, naming layers; empty when nothing was lost.
+  // settings uses what it can of the saved past. A line for each difference, naming layers; empty when nothing was
+  // lost.
   [[nodiscard]] std::span<const std::string> load_notes() const noexcept;
 
  private:

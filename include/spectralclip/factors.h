@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a clip did, as a value: the few directions it lowered and by how much, so that who holds the same matrix, or other
-// rows of it, gets the same result without a search. c directions are c (n + 1) numbers.
+// What a clip did, as a value: the few directions it lowered and by how much, so that who holds the same matrix, or
+// other rows of it, gets the same result without a search. c directions are c (n + 1) numbers.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@ class SPECTRALCLIP_EXPORT ClipFactors {
 
 // Does to G what the clip did. Of an equal matrix of the same type the result has the same bits. Throws InvalidArgument
 // on factors of another shape, and on damaged ones; then G is as it was.
-SPECTRALCLIP_EXPORT void apply_factors(const AnyMatrix& G, const ClipFactors& factors, Executor& executor = serial_executor());
+SPECTRALCLIP_EXPORT void apply_factors(const AnyMatrix& G, const ClipFactors& factors,
+                                       Executor& executor = serial_executor());
 
 }  // namespace spectralclip

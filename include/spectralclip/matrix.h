@@ -74,7 +74,8 @@ struct AnyMatrix {
   [[nodiscard]] std::int64_t entries() const noexcept { return rows * cols; }
 };
 
-// Throws InvalidArgument unless the window is usable: non-null, aligned to its entries, at least 1 x 1, row_stride >= cols, no overflow.
+// Throws InvalidArgument unless the window is usable: non-null, aligned to its entries, at least 1 x 1, row_stride >=
+// cols, no overflow.
 SPECTRALCLIP_EXPORT void validate(const AnyMatrix& G);
 
 }  // namespace spectralclip

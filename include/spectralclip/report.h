@@ -10,8 +10,9 @@
 
 namespace spectralclip {
 
-// ok is a promise: nothing above tau (1 + margin) is left, and the result is within 3 (tolerance ||D||_F + margin tau) of
-// C_tau(G), D = G - C_tau(G). Certain for exact and gram (margin: rounding), true but for one case in 1,000 otherwise.
+// ok is a promise: nothing above tau (1 + margin) is left, and the result is within 3 (tolerance ||D||_F + margin tau)
+// of C_tau(G), D = G - C_tau(G). Certain for exact and gram (margin: rounding), true but for one case in 1,000
+// otherwise.
 enum class ClipStatus : std::uint8_t {
   ok = 0,                    // clipped (or nothing to clip)
   not_finite = 1,            // NaN or Inf in the gradient: left untouched, nothing observed

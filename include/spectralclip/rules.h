@@ -21,9 +21,9 @@ enum class Treatment : std::uint8_t {
 };
 [[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(Treatment treatment) noexcept;
 
-// What a rank holds of a parameter that is split over ranks along one axis: `extent` indices of it. By the rule's reading
-// of the axes that is a part of the rows or of the columns of each matrix (which ones does not matter to singular values,
-// and none is legal), or, of a batch axis, whole matrices from `first` on.
+// What a rank holds of a parameter that is split over ranks along one axis: `extent` indices of it. By the rule's
+// reading of the axes that is a part of the rows or of the columns of each matrix (which ones does not matter to
+// singular values, and none is legal), or, of a batch axis, whole matrices from `first` on.
 struct Shard {
   int axis = -1;  // none: every rank holds all of it
   std::int64_t extent = 0;

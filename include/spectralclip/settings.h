@@ -31,6 +31,7 @@ SPECTRALCLIP_EXPORT void set_option(ThresholdOptions& options, std::string_view 
 SPECTRALCLIP_EXPORT void set_option(Rule& rule, std::string_view name, std::string_view value);
 
 // The known name closest to `name` (edit distance), empty when none is near.
-[[nodiscard]] SPECTRALCLIP_EXPORT std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
+[[nodiscard]] SPECTRALCLIP_EXPORT std::string nearest_name(std::string_view name,
+                                                           const std::vector<std::string>& known);
 
 }  // namespace spectralclip

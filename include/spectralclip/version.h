@@ -11,11 +11,12 @@
 
 namespace spectralclip {
 
-[[nodiscard]] SPECTRALCLIP_EXPORT const char* version() noexcept;      // "0.1.0"
-[[nodiscard]] SPECTRALCLIP_EXPORT const char* simd_target() noexcept;  // the instruction set the kernels chose, e.g. "AVX2"
+[[nodiscard]] SPECTRALCLIP_EXPORT const char* version() noexcept;  // "0.1.0"
+[[nodiscard]] SPECTRALCLIP_EXPORT const char*
+simd_target() noexcept;  // the instruction set the kernels chose, e.g. "AVX2"
 
-// Makes the kernels of this process use one instruction set that was compiled in and that the processor has, by the name
-// simd_target() gives it ("SCALAR", "SSE4", "AVX2", "AVX3" for AVX-512, "NEON"); empty: the widest again. Throws
+// Makes the kernels of this process use one instruction set that was compiled in and that the processor has, by the
+// name simd_target() gives it ("SCALAR", "SSE4", "AVX2", "AVX3" for AVX-512, "NEON"); empty: the widest again. Throws
 // InvalidArgument, naming the choices, for any other. For benchmarks and tests; not while another thread clips.
 SPECTRALCLIP_EXPORT void set_simd_target(std::string_view name);
 

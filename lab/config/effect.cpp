@@ -7,18 +7,23 @@
 namespace spectralclip::lab {
 namespace {
 
-// A key matters only while another one has one of these values.
+// A key matters only while another one has one of these values, or `also` has.
 struct Condition {
   std::vector<std::string> keys;
   std::string decider;
   std::vector<std::string> values;
+  std::string also = {};
 };
 
 const std::vector<Condition>& conditions() {
   static const std::vector<Condition> all = {
       {{"optimizer.momentum", "optimizer.nesterov"}, "optimizer.kind", {"sgdm", "muon"}},
       {{"optimizer.momentum_form"}, "optimizer.kind", {"sgdm"}},
-      {{"optimizer.beta1", "optimizer.beta2", "optimizer.eps"}, "optimizer.kind", {"adam", "adamw", "muon"}},
+      {{"optimizer.beta1", "optimizer.beta2", "optimizer.eps"},
+       "optimizer.kind",
+       {"adam", "adamw", "muon"},
+       "optimizer.vectors"},
+      {{"optimizer.vector_lr"}, "optimizer.vectors", {"adam", "adamw"}},
       {{"clip.max_norm"}, "clip.kind", {"global_norm", "layer_norm"}},
       {{"clip.agc_factor"}, "clip.kind", {"agc"}},
       {{"clip.max_value"}, "clip.kind", {"coordinate"}},
@@ -41,9 +46,11 @@ bool is_of_other_clippers(const std::string& key) {
 
 // "clip.threshold = ema" when that decides against the condition.
 std::string against(const std::map<std::string, std::string>& settings, const Condition& condition) {
-  const auto found = settings.find(condition.decider);
-  const bool met = found == settings.end() ||
-                   std::find(condition.values.begin(), condition.values.end(), found->second) != condition.values.end();
+  const auto is_met = [&](auto found) {
+    return std::find(condition.values.begin(), condition.values.end(), found->second) != condition.values.end();
+  };
+  const auto found = settings.find(condition.decider), also = settings.find(condition.also);
+  const bool met = found == settings.end() || is_met(found) || (also != settings.end() && is_met(also));
   return met ? std::string() : condition.decider + " = " + found->second;
 }
 

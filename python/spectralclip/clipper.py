@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, Optional, Union
 import torch
 from torch import nn
 
-from . import _settings, _state, distributed
+from . import _devices, _settings, _state, distributed
 from ._checks import (
     check_names,
     checked_thresholds,
@@ -68,6 +68,10 @@ class SpectralClipper:
     A module, and the groups of an optimizer, are followed: what takes the place of a parameter goes on with its
     threshold, parameters that are new are taken up.  What cannot be followed is warned of, once, by name.
 
+    ``share_work`` (DDP: True, or the process group of the replicas) lets each process clip its share of the layers and
+    tell the others what it did, a few directions a layer; the result is that of every process clipping everything, to
+    the bit.
+
     Parameters that are DTensors (FSDP2, tensor parallelism) are clipped where they lie, and every process calls the
     same methods; thresholds and reports, of the whole matrices, are equal in all of them.
 
@@ -100,7 +104,9 @@ class SpectralClipper:
         on_nonfinite: Literal["leave_layer", "leave_all", "raise"] = "leave_layer",
         observe_only: bool = False,
         backend: Backend = "auto",
+        device_columns: Optional[int] = None,
         preset: Optional[Preset] = None,
+        share_work: Any = None,
     ) -> None:
         check_preset(preset)
         if preset == "published" and method is None:
@@ -121,9 +127,11 @@ class SpectralClipper:
                 "on_nonfinite": "leave_all" if raises else on_nonfinite,
                 "error_if_nonfinite": raises,
                 "observe_only": observe_only,
-                "backend": backend,
+                "backend": "auto" if backend == "triton" else backend,
             }),
         ]  # fmt: skip
+        self._backend: Backend = backend
+        self._device_options = _devices.Options(device_columns, on_nonfinite == "leave_all", raises)
         own_rules = as_rules(rules)
         if isinstance(model, Iterator):
             model = list(model)  # it is looked at again later
@@ -131,6 +139,7 @@ class SpectralClipper:
         built_in = published_rules() if preset == "published" else by_type
         self._rules = [rule.texts() for rule in (*own_rules, *built_in)]
         self._observations = Observations() if observe_only else None
+        self._share = distributed.group_to_share(share_work)
         followed = Followed(model, self._defaults, by_name)
         followed.append(followed.entries())
         distributed.refuse_flat_parameters(model if isinstance(model, nn.Module) else None, followed.parameters)
@@ -149,11 +158,23 @@ class SpectralClipper:
         self._has_warned: set[str] = set()
 
     def _make_core(self) -> None:
-        self._is_split = distributed.is_distributed(self._parameters)
-        make = distributed.ShardedCore if self._is_split else torch.classes.spectralclip.Clipper
+        self._is_split = self._goes_in_rounds()
         detached = [p.detach() for p in self._parameters]
-        self._core = make(self._names, detached, self._followed.own, self._settings, self._rules)
+        given = (self._names, detached, self._followed.own, self._settings, self._rules)
+        self._core: Any
+        if self._is_split:
+            self._core = distributed.ShardedCore(*given, share=self._share)
+        else:
+            self._core = torch.classes.spectralclip.Clipper(*given)
         self._handle: int = self._core.handle()
+        self._make_devices()
+
+    def _make_devices(self) -> None:
+        core = None if self._is_split else self._core
+        self._devices = _devices.backend_of(self._backend, core, self._parameters, self._device_options)
+
+    def _goes_in_rounds(self) -> bool:
+        return self._share is not None or distributed.is_distributed(self._parameters)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -197,19 +218,45 @@ class SpectralClipper:
                 numbers.append(number)
         if not gradients and not is_compiling:
             self._warn_once("nothing", no_gradient_text(self._names))
-        total_norm: torch.Tensor = ops.clipper_step_(self._handle, gradients, numbers)
+        total_norm = self._clip(gradients, numbers)
         if not is_compiling:
             self._observe()
         return StepReport(self, total_norm, None if is_compiling else self._moment())
 
+    def _clip(self, gradients: list[torch.Tensor], numbers: list[int]) -> torch.Tensor:
+        """Kernels of the device take what is theirs, the core's operator the rest."""
+        total: torch.Tensor
+        if self._devices is None or not gradients:
+            total = ops.clipper_step_(self._handle, gradients, numbers)
+            return total
+        ours: list[tuple[torch.Tensor, int]] = []
+        others: list[tuple[torch.Tensor, int]] = []
+        for gradient, number in zip(gradients, numbers):
+            taken = self._devices.takes(gradient)
+            (ours if taken else others).append((gradient, number))
+            if not taken and self._backend == "triton":
+                _devices.require_taken(self._names[number], gradient)
+        with torch.no_grad():
+            norms = self._devices.step([g for g, _ in ours], [n for _, n in ours])
+            rest = ops.clipper_step_(self._handle, [g for g, _ in others], [n for _, n in others])
+            return _devices.total_of(norms + [rest] * bool(others), gradients[0], _devices.promoted(gradients))
+
     def _observe(self) -> None:
         if self._observations is not None:
-            self._observations.add(self._core.report_values()[:, _SIGMA_MAX])
+            values = self._core.report_values() if self._devices is None else self._core_report()[4]
+            self._observations.add(values[:, _SIGMA_MAX])
+
+    def _core_report(self) -> Any:
+        """Of the core, and of the layers whose gradients it never saw."""
+        found = self._core.report()
+        if self._devices is not None:
+            self._devices.fill_report(found[3], found[4])
+        return found
 
     def clip_tensors(self, tensors: Mapping[int, torch.Tensor]) -> torch.Tensor:
         """Clips other tensors in the place of gradients, updates for instance: ``tensors[i]`` has the shape of
         ``parameters[i]``, its threshold and its subspace.  A step like :meth:`step`; returns the norm before."""
-        total_norm: torch.Tensor = ops.clipper_step_(self._handle, list(tensors.values()), list(tensors))
+        total_norm = self._clip(list(tensors.values()), list(tensors))
         self._observe()
         return total_norm
 
@@ -227,7 +274,7 @@ class SpectralClipper:
 
     def report(self) -> list[LayerReport]:
         """What the latest step did, per layer.  On a device this waits for it."""
-        return layer_reports(self._core.report(), self._names)
+        return layer_reports(self._core_report(), self._names)
 
     def describe(self) -> Description:
         """What is done with each parameter, and why: print it."""
@@ -267,9 +314,13 @@ class SpectralClipper:
     def _take_up(self, entries: list[Entry], of_this_model: bool = True) -> list[str]:
         names = [entry.name for entry in entries]
         if entries:
+            devices = self._device_state()
             self._core.add_parameters(names, [entry.tensor.detach() for entry in entries], [e.own for e in entries])
             first = len(self._parameters)
             self._followed.append(entries, of_this_model)
+            self._make_devices()
+            if self._devices is not None:
+                self._devices.load_state_dict(devices)
             self._hook(range(first, len(self._parameters)))
         return names
 
@@ -278,7 +329,7 @@ class SpectralClipper:
         changes = self._followed.look()
         if changes is None:
             return
-        if self._is_split != distributed.is_distributed(self._parameters):  # fully_shard() came after the clipper
+        if self._is_split != self._goes_in_rounds():  # fully_shard() came after the clipper
             state = self._core.serialize()
             self._make_core()
             self._core.deserialize(state)
@@ -319,6 +370,8 @@ class SpectralClipper:
             raise ValueError(f"accumulation_steps = {accumulation_steps!r} must be an integer of at least 1")
         if self._hooks is not None:
             raise RuntimeError("the parameters are hooked already")
+        if self._backend == "triton":
+            raise ValueError('backend "triton" clips all layers in one step, not one by one inside backward')
         self._follow()
         require_data(self._names, self._parameters)
         if self._is_split:
@@ -343,16 +396,28 @@ class SpectralClipper:
     def state_dict(self) -> dict[str, Any]:
         """Thresholds and subspaces, as plain values that ``torch.load(weights_only=True)`` reads.  The same bytes serve
         every device and the C++ clipper."""
+        devices = self._device_state()
         state = _state.pack(self._core.serialize(), self.steps)
+        if devices:
+            state["devices"] = devices
         if self._observations is not None:
             state["observed"] = self._observations.state(self._core.report()[0])
         return state
+
+    def _device_state(self) -> dict[str, Any]:
+        """What engines remember; the core has then been told what its checkpoint needs of it."""
+        if self._devices is None:
+            return {}
+        self._devices.pull_states()
+        return self._devices.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continues bit for bit from :meth:`state_dict`.  A state of another model is refused with the names that
         differ, a damaged one with the reason; the clipper then stays as it was.  Of a state with other thresholds what
         fits is kept (the average, the window), and a warning says what was not."""
         self._core.deserialize(_state.unpack(state_dict))
+        if self._devices is not None:
+            self._devices.load_state_dict(state_dict.get("devices"))
         if self._observations is not None:
             self._observations.load(state_dict.get("observed"), self._core.report()[0])
         self._jumps += 1
@@ -364,11 +429,16 @@ class SpectralClipper:
         holds its clipper, are those of the copy, which then continues bit for bit.  Hooks are not copied."""
         twin = object.__new__(type(self))
         memo[id(self)] = twin  # first: the model may hold the clipper
+        twin._share = self._share
         twin._defaults, twin._settings, twin._rules = self._defaults, self._settings, self._rules
         twin._observations = copy.deepcopy(self._observations, memo)
+        twin._backend, twin._device_options = self._backend, self._device_options
         model = copy.deepcopy(self._followed.model, memo)
         twin._build(self._followed.copied(model, copy.deepcopy(self._parameters, memo)))
+        devices = self._device_state()
         twin._core.deserialize(self._core.serialize())
+        if twin._devices is not None:
+            twin._devices.load_state_dict(devices)
         return twin
 
     def __reduce__(self) -> NoReturn:

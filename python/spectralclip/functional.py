@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import torch
 
-from . import _fakes, _settings, distributed  # noqa: F401  (_fakes: torch.compile looks them up)
+from . import _devices, _fakes, _settings, distributed  # noqa: F401  (_fakes: torch.compile looks them up)
 from ._library import ops
 from .options import Backend, ClipOptions
 from .reports import STATUS, ClipReport
@@ -35,7 +35,10 @@ def clip_singular_values_(
     (2, [1.0, 1.0, 0.5])
     """
     with torch.no_grad():
-        rows = ops.clip_singular_values_(G, float(tau), _settings.texts(options), backend)
+        if backend == "triton":
+            rows = _kernels().clip_matrices(G, float(tau), options)
+        else:
+            rows = ops.clip_singular_values_(G, float(tau), _settings.texts(options), backend)
         return ClipReport.of_batch(rows.tolist(), float(tau))
 
 
@@ -48,9 +51,19 @@ def clip_singular_values(
     >>> round(report.sigma_max, 3), bool(torch.allclose(clipped, torch.eye(3)))
     (4.0, True)
     """
+    if backend == "triton":
+        copied = G.detach().clone()
+        return copied, clip_singular_values_(copied, tau, backend=backend, **options)
     with torch.no_grad():
         clipped, rows = ops.clip_singular_values(G, float(tau), _settings.texts(options), backend)
         return clipped, ClipReport.of_batch(rows.tolist(), float(tau))
+
+
+def _kernels() -> types.ModuleType:
+    _devices.require_triton()
+    from .triton import functional
+
+    return functional
 
 
 def _listed(parameters: TensorOrTensors) -> list[torch.Tensor]:
@@ -112,6 +125,8 @@ def clip_grad_spectral_(
     with torch.no_grad():
         if distributed.is_distributed(everything):
             total_norm, statuses = distributed.clip_gradients(everything, max_sigma, dict(options), error_if_nonfinite)
+        elif backend == "triton":
+            total_norm, statuses = _kernels().clip_gradients(gradients, float(max_sigma), options, error_if_nonfinite)
         else:
             total_norm, statuses = ops.clip_grads_(
                 gradients, float(max_sigma), _settings.texts(options), backend, error_if_nonfinite

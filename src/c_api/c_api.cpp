@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "c_api/convert.h"
 #include "c_api/host_executor.h"
+#include "c_api/host_reduction.h"
 #include "c_api/sized.h"
 #include "require.h"
 #include "spectralclip/clip.h"
@@ -23,6 +25,7 @@ struct sclip_clipper {
   std::unique_ptr<spectralclip::Executor> executor;
   std::vector<spectralclip::Gradient> gradients;  // kept, so that a step allocates nothing
   std::string load_notes;
+  spectralclip::Reduction* reduction = nullptr;  // of the step under way, where parameters are split
 };
 
 namespace {
@@ -95,6 +98,15 @@ void keep_notes(sclip_clipper& self) noexcept {
 static_assert(SCLIP_VERSION_MAJOR == SPECTRALCLIP_VERSION_MAJOR && SCLIP_VERSION_MINOR == SPECTRALCLIP_VERSION_MINOR &&
               SCLIP_VERSION_PATCH == SPECTRALCLIP_VERSION_PATCH);
 
+sclip_clipper* make_clipper(std::vector<spectralclip::Parameter> parameters, const sclip_clipper_options* options) {
+  const sclip_clipper_options defaults = c_api::default_clipper_options();
+  const sclip_clipper_options chosen =
+      options == nullptr ? defaults : c_api::taken_over(options, defaults, "sclip_clipper_options");
+  const std::size_t count = parameters.size();
+  spectralclip::Clipper made(std::move(parameters), c_api::clipper_options_from(chosen));
+  return new sclip_clipper{std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count), {}, nullptr};
+}
+
 }  // namespace
 
 extern "C" {
@@ -146,13 +158,7 @@ sclip_status sclip_clipper_create(const sclip_parameter* parameters, int64_t par
                                   const sclip_clipper_options* options, sclip_clipper** clipper) {
   return guarded([&] {
     required(clipper, "clipper") = nullptr;
-    const sclip_clipper_options defaults = c_api::default_clipper_options();
-    const sclip_clipper_options chosen =
-        options == nullptr ? defaults : c_api::taken_over(options, defaults, "sclip_clipper_options");
-    spectralclip::Clipper made(c_api::parameters_from(parameters, parameter_count),
-                               c_api::clipper_options_from(chosen));
-    const auto count = static_cast<std::size_t>(parameter_count);
-    *clipper = new sclip_clipper{std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count), {}};
+    *clipper = make_clipper(c_api::parameters_from(parameters, parameter_count), options);
   });
 }
 
@@ -172,7 +178,8 @@ sclip_status sclip_clipper_step(sclip_clipper* clipper, const sclip_gradient* gr
       self.gradients[static_cast<std::size_t>(i)] = {gradient.data, c_api::scalar_type_from(gradient.type),
                                                      gradient.row_stride};
     }
-    const auto result = self.clipper.step(self.gradients, *self.executor);
+    const auto result = self.reduction == nullptr ? self.clipper.step(self.gradients, *self.executor)
+                                                  : self.clipper.step(self.gradients, *self.reduction, *self.executor);
     if (report != nullptr) c_api::hand_over(c_api::to_c(result), report);
   });
 }
@@ -238,6 +245,37 @@ sclip_status sclip_clipper_deserialize(sclip_clipper* clipper, const void* bytes
     self.clipper.deserialize({static_cast<const uint8_t*>(bytes), static_cast<std::size_t>(size)});
     keep_notes(self);
   });
+}
+
+sclip_status sclip_clipper_create_split(const sclip_parameter* parameters, const sclip_shard* shards,
+                                        int64_t parameter_count, const sclip_clipper_options* options,
+                                        sclip_clipper** clipper) {
+  return guarded([&] {
+    required(clipper, "clipper") = nullptr;
+    std::vector<spectralclip::Parameter> list = c_api::parameters_from(parameters, parameter_count);
+    const c_api::SizedArray given(shards, parameter_count, "sclip_shard");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const sclip_shard shard = given[static_cast<int64_t>(i)];
+      list[i].shard = {.axis = shard.axis, .extent = shard.extent, .first = shard.first};
+    }
+    *clipper = make_clipper(std::move(list), options);
+  });
+}
+
+sclip_status sclip_clipper_step_split(sclip_clipper* clipper, const sclip_gradient* gradients, int64_t gradient_count,
+                                      const sclip_reduction* reduction, sclip_step_report* report) {
+  std::optional<c_api::HostReduction> host;
+  const sclip_status ready = guarded([&] {
+    (void)required(clipper, "clipper");
+    SPECTRALCLIP_REQUIRE(reduction != nullptr, "reduction is NULL");
+    host.emplace(c_api::taken_over(reduction, sclip_reduction{}, "sclip_reduction"));
+    SPECTRALCLIP_REQUIRE(reduction->sum != nullptr, "reduction->sum is NULL");
+  });
+  if (ready != SCLIP_OK) return ready;
+  clipper->reduction = &*host;
+  const sclip_status status = sclip_clipper_step(clipper, gradients, gradient_count, report);
+  clipper->reduction = nullptr;
+  return status;
 }
 
 }  // extern "C"

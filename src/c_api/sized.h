@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structs that begin with their size: what a program and a library of different versions both know is taken over, the rest
-// has its default (a shorter struct), or must be zero (a longer one, whose new fields this library does not have).
+// Structs that begin with their size: what a program and a library of different versions both know is taken over, the
+// rest has its default (a shorter struct), or must be zero (a longer one, whose new fields this library does not have).
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,13 @@
 
 namespace spectralclip::c_api {
 
-inline constexpr std::uint64_t kSizeUnit = 8;         // fields do not straddle it
+inline constexpr std::uint64_t kSizeUnit = 8;          // fields do not straddle it
 inline constexpr std::uint64_t kLargestStruct = 4096;  // beyond it the size is a stray value
 
 inline void require_size(std::uint64_t size, const char* name) {
-  SPECTRALCLIP_REQUIRE(size >= kSizeUnit && size <= kLargestStruct && size % kSizeUnit == 0, name, ".struct_size = ", size,
-                       " is no size of this struct: was ", name, "_init or ", name, "_of called?");
+  SPECTRALCLIP_REQUIRE(size >= kSizeUnit && size <= kLargestStruct && size % kSizeUnit == 0, name,
+                       ".struct_size = ", size, " is no size of this struct: was ", name, "_init or ", name,
+                       "_of called?");
 }
 
 // Reads struct_size alone, before anything else of `given` is believed to be there.
@@ -73,7 +74,8 @@ class SizedArray {
   [[nodiscard]] Struct operator[](std::int64_t i) const {
     const auto* const bytes = reinterpret_cast<const unsigned char*>(first_) + static_cast<std::uint64_t>(i) * stride_;
     const std::uint64_t size = size_of_struct(bytes, name_);
-    SPECTRALCLIP_REQUIRE(size == stride_, name_, " of index ", i, ": struct_size = ", size, ", that of index 0 has ", stride_);
+    SPECTRALCLIP_REQUIRE(size == stride_, name_, " of index ", i, ": struct_size = ", size, ", that of index 0 has ",
+                         stride_);
     return taken_over(reinterpret_cast<const Struct*>(bytes), Struct{}, name_);
   }
 

@@ -6,6 +6,7 @@
 
 #include "clip/dead_band.h"
 #include "clip/entries.h"
+#include "clip/factors.h"
 #include "clip/scale_to_norm.h"
 #include "require.h"
 #include "spectralclip/clip.h"
@@ -29,9 +30,11 @@ ClipReport scaling_report(double norm, double max_norm, ScalarType type) {
   return report;
 }
 
-ClipReport scale_to_norm(const AnyMatrix& G, double max_norm, bool write, Executor& executor) {
+ClipReport scale_to_norm(const AnyMatrix& G, double max_norm, bool write, Executor& executor, ClipFactors* factors) {
   const ClipReport report = scaling_report(std::sqrt(sum_of_squares(G, executor)), max_norm, G.type);
-  if (write && report.clipped > 0) scale_entries(G, max_norm / report.norm_before, executor);
+  if (!write || report.clipped == 0) return report;
+  scale_entries(G, max_norm / report.norm_before, executor);
+  FactorWriter(factors).scaled(max_norm / report.norm_before);
   return report;
 }
 

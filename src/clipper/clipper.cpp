@@ -204,6 +204,8 @@ void Clipper::step_parameter(std::size_t parameter, const Gradient& gradient, Ex
   const auto begin = static_cast<std::size_t>(first - set.layers.begin());
   std::size_t end = begin;
   for (; end < set.layers.size() && set.layers[end].parameter == parameter; ++end) {
+    SPECTRALCLIP_REQUIRE(set.layers[end].part.split == Split::none, "layer \"", set.reports[end].name,
+                         "\" is split over ranks: it is clipped with all others, by a step with a reduction");
     require_usable(gradient, set.layers[end], set.reports[end]);
   }
   const WorkspacePool::Lease workspace(impl_->workspaces);

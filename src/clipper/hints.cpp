@@ -47,7 +47,8 @@ void add_hints(LayerSet& added, const std::vector<Parameter>& parameters, std::s
   }
   for (std::size_t i = 0; i < added.layers.size(); ++i) {
     const Parameter& parameter = parameters[added.layers[i].parameter - first];
-    if (parameter.shape.size() == 2 && is_whole(added.layers[i], added.reports[i]) && stacks.contains(parameter.shape[0]))
+    if (parameter.shape.size() == 2 && is_whole(added.layers[i], added.reports[i]) &&
+        stacks.contains(parameter.shape[0]))
       added.reports[i].hint = stack_of_vectors(added.reports[i]);
   }
 }

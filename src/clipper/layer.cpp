@@ -68,27 +68,28 @@ ClipReport measured(double tau, double norm) {
 }
 
 ClipReport treated(Layer& layer, const LayerReport& report, const AnyMatrix& G, Workspace& workspace,
-                   Executor& executor) {
+                   Executor& executor, ClipFactors* factors) {
   if (report.treatment == Treatment::skip) return measured(kInfinity, frobenius_norm(G, executor));
   const double tau = threshold(layer.threshold, layer.threshold_state);
-  if (report.treatment == Treatment::norm) return scale_to_norm(G, tau, !layer.clip.observe_only, executor);
+  if (report.treatment == Treatment::norm) return scale_to_norm(G, tau, !layer.clip.observe_only, executor, factors);
   const RandomStream stream{
       .seed = layer.clip.seed, .matrix_id = layer.matrix_id, .step = static_cast<std::uint64_t>(report.steps)};
-  return clip_one(G, tau, layer.clip, stream, layer.subspace, workspace, executor);
+  return clip_one(G, tau, layer.clip, stream, layer.subspace, workspace, executor, factors);
 }
 
 // What memory runs out for is left as it was, gradient and state, and the others go on: once a layer is written a step
 // can no longer fail as a whole. (Vectors are kept after all memory of a clip was had, so numbers are all there is to
 // take back.)
 ClipReport run_treatment(Layer& layer, const LayerReport& report, const AnyMatrix& G, Workspace& workspace,
-                         Executor& executor) {
+                         Executor& executor, ClipFactors* factors) {
   SubspaceState& state = layer.subspace;
   const std::array before = {state.cols, state.columns, state.kept, state.calm_steps, state.clipped_lately};
   try {
-    return treated(layer, report, G, workspace, executor);
+    return treated(layer, report, G, workspace, executor, factors);
   } catch (const std::bad_alloc&) {
     std::tie(state.cols, state.columns, state.kept, state.calm_steps, state.clipped_lately) =
         std::tuple_cat(before);
+    if (factors != nullptr) factors->clear();
     ClipReport failed = measured(kInfinity, frobenius_norm(G));
     failed.status = ClipStatus::out_of_memory;
     return failed;
@@ -191,8 +192,9 @@ void record_clip(Layer& layer, LayerReport& report, const ClipReport& clip) {
   if (report.clip.clipped > 0) ++report.steps_clipped;
 }
 
-void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace& workspace, Executor& executor) {
-  record_clip(layer, report, run_treatment(layer, report, G, workspace, executor));
+void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace& workspace, Executor& executor,
+                ClipFactors* factors) {
+  record_clip(layer, report, run_treatment(layer, report, G, workspace, executor, factors));
 }
 
 bool record_norm(LayerReport& report, double norm) {

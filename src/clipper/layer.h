@@ -8,6 +8,7 @@
 
 #include "clipper/part.h"
 #include "spectralclip/clipper.h"
+#include "spectralclip/factors.h"
 #include "subspace/state.h"
 #include "subspace/workspace.h"
 
@@ -56,8 +57,9 @@ void require_usable(const Gradient& gradient, const Layer& layer, const LayerRep
 // What a finished clip means for the layer: observe, count. A gradient that is not finite changes the report only.
 void record_clip(Layer& layer, LayerReport& report, const ClipReport& clip);
 
-// tau, clip, observe, count.
-void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace& workspace, Executor& executor);
+// tau, clip, observe, count; what it does to G is written down, if factors are given.
+void clip_layer(Layer& layer, LayerReport& report, const AnyMatrix& G, Workspace& workspace, Executor& executor,
+                ClipFactors* factors = nullptr);
 
 // Reads the norm and leaves everything else alone; false when the gradient is not finite.
 bool measure_layer(LayerReport& report, const AnyMatrix& G, Executor& executor);

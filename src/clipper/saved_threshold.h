@@ -18,9 +18,10 @@ struct SavedThreshold {
   std::vector<double> values;  // quantile: oldest first
 };
 
-// The saved past under the options of today. *note, if given, says what became of it when it could not be taken over as it
-// was; it stays empty otherwise. Equal kinds lose nothing: an average is scaled to another decay, a shorter window keeps
-// the latest values. An average starts from a window's values, a window from an average; a constant has no past to give.
+// The saved past under the options of today. *note, if given, says what became of it when it could not be taken over as
+// it was; it stays empty otherwise. Equal kinds lose nothing: an average is scaled to another decay, a shorter window
+// keeps the latest values. An average starts from a window's values, a window from an average; a constant has no past
+// to give.
 [[nodiscard]] ThresholdState restored(const SavedThreshold& saved, const ThresholdOptions& options, std::string* note);
 
 }  // namespace spectralclip

@@ -291,13 +291,68 @@ void ShardedStep::run_round(Bucket& bucket, Executor& executor) {
       if (block.rows > 0) bucket.blocks.push_back(block);
 }
 
+namespace {
+// Large layers one after another with all threads inside, small ones side by side.
+template <class Work>
+void for_each_of(std::span<const std::size_t> layers, const LayerSet& set, WorkspacePool& workspaces, Executor& executor,
+                 const Work& work) {
+  constexpr std::int64_t kWideEntries = std::int64_t{1} << 20;
+  const auto is_wide = [&](std::size_t i) {
+    return executor.concurrency() > 1 && set.reports[i].rows * set.reports[i].cols > kWideEntries;
+  };
+  for (const std::size_t i : layers)
+    if (is_wide(i)) work(i, workspaces.wide(), executor);
+  auto task = [&](std::int64_t at) {
+    const std::size_t i = layers[static_cast<std::size_t>(at)];
+    if (is_wide(i)) return;
+    const WorkspacePool::Lease workspace(workspaces);
+    work(i, *workspace, serial_executor());
+  };
+  executor.run(static_cast<std::int64_t>(layers.size()), task);
+}
+}  // namespace
+
 void ShardedStep::clip_whole_layers(Executor& executor) {
   whole_done_ = true;
-  for (std::size_t i = 0; i < set_.layers.size(); ++i) {
-    if (!runs_here(i)) continue;
-    const AnyMatrix G = matrix_of(gradient_of(i), set_.layers[i], set_.reports[i]);
-    clip_layer(set_.layers[i], set_.reports[i], G, workspaces_.wide(), executor);
+  whole_.clear();
+  if (ranks_ > 1) {
+    owners_ = owners_of(set_, ranks_);
+    factors_.resize(set_.layers.size());
   }
+  for (std::size_t i = 0; i < set_.layers.size(); ++i) {
+    const bool own = ranks_ == 1 || set_.layers[i].part.split != Split::none || owners_[i] == rank_;
+    if (runs_here(i) && own) whole_.push_back(i);
+  }
+  for_each_of(whole_, set_, workspaces_, executor, [&](std::size_t i, Workspace& workspace, Executor& inside) {
+    ClipFactors* const factors = ranks_ > 1 ? &factors_[i] : nullptr;
+    if (factors != nullptr) factors->clear();
+    const AnyMatrix G = matrix_of(gradient_of(i), set_.layers[i], set_.reports[i]);
+    clip_layer(set_.layers[i], set_.reports[i], G, workspace, inside, factors);
+  });
+}
+
+std::vector<std::uint8_t> ShardedStep::share() const {
+  std::vector<std::uint8_t> bytes;
+  if (ranks_ == 1 || left_all_) return bytes;
+  for (const std::size_t i : whole_)
+    if (set_.layers[i].part.split == Split::none) write_shared(set_, i, factors_[i], bytes);
+  return bytes;
+}
+
+void ShardedStep::take_share(std::span<const std::uint8_t> bytes, Executor& executor) {
+  std::vector<SharedLayer> shared = read_shared(set_, bytes);
+  std::vector<std::size_t> layers;
+  std::vector<SharedLayer*> of_layer(set_.layers.size(), nullptr);
+  for (SharedLayer& s : shared) {
+    if (gradient_of(s.layer).data == nullptr || owners_.at(s.layer) == rank_) continue;
+    layers.push_back(s.layer);
+    of_layer[s.layer] = &s;
+  }
+  for_each_of(layers, set_, workspaces_, executor, [&](std::size_t i, Workspace&, Executor& inside) {
+    apply_factors(matrix_of(gradient_of(i), set_.layers[i], set_.reports[i]), of_layer[i]->factors, inside);
+    record_clip(set_.layers[i], set_.reports[i], of_layer[i]->report);
+    set_.layers[i].subspace = std::move(of_layer[i]->subspace);
+  });
 }
 
 int ShardedStep::finish_rounds() { return start(Stage::matrices); }

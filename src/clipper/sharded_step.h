@@ -19,6 +19,7 @@
 #include "clipper/agreement.h"
 #include "clipper/layer.h"
 #include "clipper/schedule.h"
+#include "clipper/shared_work.h"
 #include "spectralclip/reduction.h"
 
 namespace spectralclip {
@@ -36,6 +37,12 @@ class ShardedStep {
   [[nodiscard]] int groups() const noexcept { return static_cast<int>(agreements_.size()); }
   [[nodiscard]] bool left_all() const noexcept { return left_all_; }
   void layers_changed() noexcept;
+  // Layers that every rank holds whole are clipped by one of them each. After the last round: what this rank did, to be
+  // heard by all others, and what another rank did.
+  void share_work(int rank, int ranks) noexcept { rank_ = rank, ranks_ = ranks; }
+  [[nodiscard]] std::vector<std::uint8_t> share() const;
+  void take_share(std::span<const std::uint8_t> bytes, Executor& executor);
+
   [[nodiscard]] std::int64_t bytes() const noexcept;  // of the searches under way
 
  private:
@@ -83,6 +90,10 @@ class ShardedStep {
   bool whole_done_ = false;  // layers that are not split were clipped
   double not_finite_here_ = 0;
   std::string refusal_;
+  int rank_ = 0, ranks_ = 1;
+  std::vector<std::size_t> whole_;    // layers that were clipped as a whole in this step
+  std::vector<int> owners_;           // of whole layers, where work is shared
+  std::vector<ClipFactors> factors_;  // what was done to those of this rank
 };
 
 }  // namespace spectralclip

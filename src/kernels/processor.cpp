@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the compiled instruction sets this processor and its system can run: the part of Highway that is not headers,
-// so that who links this library links nothing else. The names are Highway's, in a namespace of ours
+// Which of the compiled instruction sets this processor and its system can run: the part of Highway that is not
+// headers, so that who links this library links nothing else. The names are Highway's, in a namespace of ours
 // (cmake/PrivateHeaders.cmake).
 #if !SPECTRALCLIP_NO_SIMD
 #include "kernels/targets.h"
@@ -26,12 +26,13 @@ bool has_bit(unsigned leaf, int reg, unsigned bit) noexcept {
   return (registers[reg] >> bit & 1U) != 0;
 }
 
-// What Highway lets the compiler use in each set (hwy/ops/set_macros-inl.h). __builtin_cpu_supports also asks whether the
-// system keeps the wide registers; F16C has no name there in every compiler, and comes with the registers of AVX.
+// What Highway lets the compiler use in each set (hwy/ops/set_macros-inl.h). __builtin_cpu_supports also asks whether
+// the system keeps the wide registers; F16C has no name there in every compiler, and comes with the registers of AVX.
 std::int64_t detected() noexcept {
   __builtin_cpu_init();
   std::int64_t targets = HWY_STATIC_TARGET;
-  const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
+  const bool sse4 =
+      __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
   if (__builtin_cpu_supports("ssse3")) targets |= HWY_SSSE3;
   if (sse4) targets |= HWY_SSE4;
   const bool f16c = has_bit(1, 2, 29);

@@ -175,9 +175,9 @@ TEST(CApi, AStepCountsWhatIsOutOfRangeAndWhatMayRemain) {
 
 TEST(CApi, RulesAndSkipPatternsApply) {
   const int64_t batch[3] = {2, 4, 5};
-  const sclip_parameter parameters[] = {
-      kParameter, sclip_parameter_of("head.weight", kShape, 2), sclip_parameter_of("experts", batch, 3),
-      sclip_parameter_of("scale", nullptr, 0)};
+  const sclip_parameter parameters[] = {kParameter, sclip_parameter_of("head.weight", kShape, 2),
+                                        sclip_parameter_of("experts", batch, 3),
+                                        sclip_parameter_of("scale", nullptr, 0)};
   const char* const skip[] = {"head.*"};
   sclip_threshold_options threshold;
   sclip_threshold_options_init(&threshold);

@@ -99,8 +99,9 @@ TEST(CApi, RefusesMisuseOfAClipper) {
   EXPECT_TRUE(refused_with([](auto& options) { options.clipper.threads = -1; }));
   EXPECT_TRUE(refused_with([](auto& options) { options.clipper.rule_count = 1; }));
   EXPECT_TRUE(refused_with([](auto& options) { options.clipper.skip_pattern_count = -1; }));
-  EXPECT_TRUE(refused_with([](auto& options) { 
-    static const sclip_executor without = sclip_executor_of(nullptr, 0, [](void*, int64_t, void (*)(void*, int64_t), void*) {});
+  EXPECT_TRUE(refused_with([](auto& options) {
+    static const sclip_executor without =
+        sclip_executor_of(nullptr, 0, [](void*, int64_t, void (*)(void*, int64_t), void*) {});
     options.clipper.executor = &without;
   }));
   EXPECT_TRUE(refused_with([](auto& options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs and libraries of different versions: structs that are shorter or longer than ours. A shorter one lies at the end
-// of a page behind which nothing may be read or written.
+// Programs and libraries of different versions: structs that are shorter or longer than ours. A shorter one lies at the
+// end of a page behind which nothing may be read or written.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -82,7 +82,8 @@ TEST(CApiSizes, EveryStructMayEndAtTheEndOfAPage) {
     Handle handle;
     ASSERT_EQ(sclip_clipper_create(&kParameter, 1, pages[0].hold(options.clipper, size), &handle.clipper), SCLIP_OK)
         << size << sclip_last_error();
-    const auto* const view = pages[1].hold(sclip_gradient_of(gradient.data(), SCLIP_FLOAT32), 24);  // without row_stride
+    const auto* const view =
+        pages[1].hold(sclip_gradient_of(gradient.data(), SCLIP_FLOAT32), 24);  // without row_stride
     for (std::size_t report = 8; report <= sizeof(sclip_step_report); report += 8) {
       ASSERT_EQ(sclip_clipper_step(handle.clipper, view, 1, pages[2].hold(step_report(), report)), SCLIP_OK);
     }
@@ -155,7 +156,8 @@ TEST(CApiSizes, StraySizesAreRefusedByName) {
   auto gradient = make_gradient(2);
   const sclip_matrix G = matrix_of(gradient);
   sclip_clip_options options = initialised(sclip_clip_options_init);
-  for (const std::uint64_t stray : {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{12}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
+  for (const std::uint64_t stray :
+       {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{12}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     options.struct_size = stray;
     EXPECT_EQ(sclip_clip_matrix(&G, 2.0, &options, nullptr), SCLIP_INVALID_ARGUMENT);
     EXPECT_NE(std::string(sclip_last_error()).find("sclip_clip_options.struct_size"), std::string::npos);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state that meets a threshold of another kind or with other settings: no threshold is lost without a word, and what the
-// saved past can give is what comes out.
+// A state that meets a threshold of another kind or with other settings: no threshold is lost without a word, and what
+// the saved past can give is what comes out.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,7 +61,8 @@ TEST(CarryOver, AnAverageStartsFromTheWindow) {
   for (const std::int64_t count : {1, 3, 8, 200}) {
     const auto values = some_values(count);
     const SavedThreshold saved = saved_after(quantile_of(8), values);
-    const SavedThreshold latest = saved_after(ema_of(0.8), saved.values);  // the oracle: an EMA that saw what is remembered
+    const SavedThreshold latest =
+        saved_after(ema_of(0.8), saved.values);  // the oracle: an EMA that saw what is remembered
     const double expected = threshold(ema_of(0.8), restored(latest, ema_of(0.8), nullptr));
     const ThresholdState state = restored(saved, ema_of(0.8), nullptr);
     EXPECT_EQ(state.observed, count) << "its warm-up is behind it";
@@ -80,7 +81,8 @@ TEST(CarryOver, AWindowStartsWithTheAverageAndFillsUp) {
 }
 
 TEST(CarryOver, ThereIsANoteExactlyWhenSomethingChanged) {
-  const std::vector<ThresholdOptions> all = {ema_of(0.9), ema_of(0.95), quantile_of(4), quantile_of(9), at_constant(1), at_constant(2)};
+  const std::vector<ThresholdOptions> all = {ema_of(0.9),    ema_of(0.95),   quantile_of(4),
+                                             quantile_of(9), at_constant(1), at_constant(2)};
   for (const ThresholdOptions& from : all) {
     const SavedThreshold saved = saved_after(from, some_values(6));
     for (const ThresholdOptions& to : all) {

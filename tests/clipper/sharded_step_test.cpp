@@ -485,6 +485,7 @@ TEST(ShardedStep, AStepWithoutAReductionIsRefused) {
   mine.take_from(team.model);
   Clipper clipper(mine.parameters(), {});
   EXPECT_THROW((void)clipper.step(mine.gradients(team.model), serial_executor()), InvalidArgument);
+  EXPECT_THROW(clipper.step_parameter(1, mine.gradients(team.model)[1], serial_executor()), InvalidArgument);
 }
 
 // go_exact without a gram to end in: a wide matrix split by rows, half of its values above tau.

@@ -7,11 +7,13 @@
 #include "config/keys.h"
 #include "config/source.h"
 #include "spectralclip/error.h"
+#include "tasks/mlp/keys.h"
 
 namespace spectralclip::lab {
 namespace {
 
-const std::vector<std::string> kAllGroups = {"train", "record", "optimizer", "clip", "noise", "mlp", "trace", "rates"};
+const std::vector<std::string> kAllGroups = {"train", "record", "data",  "optimizer", "clip", "noise",
+                                             "mlp",   "trace",  "rates", "nanogpt",   "gpt2"};
 
 std::string message_of(const std::function<void()>& call) {
   try {
@@ -169,6 +171,28 @@ TEST(Validate, RefusesWhatKeysCannotSeeAlone) {
               (void)resolve("mlp-heavy-tail", {"optimizer.nesterov=true", "optimizer.momentum_form=ema"});
             }).find("nesterov"),
             std::string::npos);
+}
+
+TEST(Effect, AdamBesideAnotherOptimizerHasItsKeys) {
+  std::map<std::string, std::string> settings{{"optimizer.kind", "sgdm"}, {"optimizer.vectors", "same"}};
+  EXPECT_FALSE(has_effect(settings, "optimizer.beta2"));
+  EXPECT_FALSE(has_effect(settings, "optimizer.vector_lr"));
+  settings["optimizer.vectors"] = "adam";
+  EXPECT_TRUE(has_effect(settings, "optimizer.beta2"));
+  EXPECT_TRUE(has_effect(settings, "optimizer.vector_lr"));
+  settings = {{"optimizer.kind", "adamw"}, {"optimizer.vectors", "same"}};
+  EXPECT_TRUE(has_effect(settings, "optimizer.beta2"));
+}
+
+TEST(TaskKeys, AreSetListedAndCheckedLikeAnyOther) {
+  Config config;
+  set_key(config, "mlp.width", "7");
+  EXPECT_EQ(config.of<MlpKeys>().width, 7);
+  EXPECT_EQ(Config{}.of<MlpKeys>().width, 100) << "configurations share their tasks' keys";
+  EXPECT_THROW(set_key(config, "mlp.width", "0"), InvalidArgument);
+  EXPECT_THROW(set_key(config, "mlp.order", "sorted"), InvalidArgument);
+  config.of<MlpKeys>().factors = 1000;
+  EXPECT_THROW(validate(config), InvalidArgument);
 }
 
 }  // namespace

@@ -47,7 +47,10 @@ def summary(run: pathlib.Path) -> dict:
 
 
 def metrics_without_time(run: pathlib.Path) -> list[dict]:
-    return [{key: value for key, value in line.items() if key not in ("seconds", "train_seconds")} for line in lines(run / "metrics.jsonl")]
+    return [
+        {key: value for key, value in line.items() if key not in ("seconds", "train_seconds")}
+        for line in lines(run / "metrics.jsonl")
+    ]
 
 
 def checkpoint_sections(run: pathlib.Path) -> dict[str, bytes]:

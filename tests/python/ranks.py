@@ -17,7 +17,9 @@ from torch import distributed, multiprocessing
 LIMIT = datetime.timedelta(seconds=60)
 
 
-def _work(rank: int, function: Callable[..., Any], ranks: int, folder: str, limit: datetime.timedelta, args: tuple) -> None:
+def _work(
+    rank: int, function: Callable[..., Any], ranks: int, folder: str, limit: datetime.timedelta, args: tuple
+) -> None:
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks))
     store = distributed.FileStore(f"{folder}/meeting", ranks)

@@ -13,7 +13,8 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 import spectralclip
 
 SHAPES = {
-    "attn.weight": (72, 61), "mlp.weight": (56, 90), "out.weight": (80, 144), "few.weight": (3, 64), "conv.weight": (8, 3, 3, 3),
+    "attn.weight": (72, 61), "mlp.weight": (56, 90), "out.weight": (80, 144), "few.weight": (3, 64),
+    "conv.weight": (8, 3, 3, 3),
     "norm.bias": (37,), "wte.weight": (50, 8),
 }  # fmt: skip
 MATRICES = ("attn.weight", "mlp.weight", "out.weight", "few.weight", "norm.bias")
@@ -48,11 +49,12 @@ def clip_shards(rank: int, mesh_shape: tuple, placements: list, dtype: torch.dty
     names = tuple(SHAPES) if all(not isinstance(p, Shard) or p.dim == 0 for p in placements) else MATRICES
     mesh = init_device_mesh("cpu", mesh_shape, mesh_dim_names=("a", "b")[: len(mesh_shape)])
     per_name = {
-        name: [Shard(0) if isinstance(p, Shard) and p.dim >= len(SHAPES[name]) else p for p in placements] for name in names
+        name: [Shard(0) if isinstance(p, Shard) and p.dim >= len(SHAPES[name]) else p for p in placements]
+        for name in names
     }
     parameters = {name: distributed_parameter(name, mesh, per_name[name], dtype) for name in names}
     clipper = spectralclip.SpectralClipper(list(parameters.items()), **options)
-    found: dict[str, Any] = {"steps": [], "after": []}
+    found: dict[str, Any] = {"steps": [], "after": [], "bytes": [0]}
     torch.manual_seed(rank)  # nothing may depend on the global generator
     for step in range(steps):
         for name, parameter in parameters.items():
@@ -61,8 +63,8 @@ def clip_shards(rank: int, mesh_shape: tuple, placements: list, dtype: torch.dty
         found["steps"].append(records(clipper.step()))
         found["after"].append({name: p.grad.full_tensor() for name, p in parameters.items()})
         torch.rand(rank + 1)
+        found["bytes"].append(clipper._core.bytes_summed)
     found["state"] = clipper.state_dict()
-    found["bytes"] = clipper._core.bytes_summed if hasattr(clipper._core, "bytes_summed") else 0
     found["names"] = names
     return found
 
@@ -98,8 +100,39 @@ def drop_in(rank: int) -> dict:
         parameter.grad = distribute_tensor(full_gradient(name, 2, torch.float32), mesh, [Shard(0)], src_data_rank=None)
         total = spectralclip.clip_grad_spectral_([parameter], 0.5)
         found[name] = (float(total), parameter.grad.full_tensor())
-    empty = spectralclip.clip_grad_spectral_([distributed_parameter("attn.weight", mesh, [Shard(0)], torch.float32)], 1.0)
+    empty = spectralclip.clip_grad_spectral_(
+        [distributed_parameter("attn.weight", mesh, [Shard(0)], torch.float32)], 1.0
+    )
     found["none"] = (float(empty), torch.zeros(()))
+    return found
+
+
+def exchanges(rank: int) -> dict:
+    """Of one layer over some steps: how many numbers of either type each exchange had."""
+    mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
+    found = {}
+    for axis in (0, 1):
+        parameter = distributed_parameter("out.weight", mesh, [Shard(axis)], torch.float32)
+        clipper = spectralclip.SpectralClipper(
+            [("out.weight", parameter)], spectralclip.Ema(0.9), method="tracked", rank=4
+        )
+        core, sizes = clipper._core._core, []
+
+        class Watched:
+            def __getattr__(self, name: str, core: Any = core) -> Any:
+                return getattr(core, name)
+
+            def run(self, bucket: int, core: Any = core, sizes: list = sizes) -> Any:
+                sums = core.run(bucket)
+                sizes.append(tuple(numbers.numel() for numbers in sums))
+                return sums
+
+        clipper._core._core = Watched()
+        for step in range(6):
+            full = full_gradient("out.weight", step, torch.float32)
+            parameter.grad = distribute_tensor(full, mesh, [Shard(axis)], src_data_rank=None)
+            clipper.step()
+        found[axis] = (sizes, clipper._core.bytes_summed)
     return found
 
 
@@ -113,7 +146,11 @@ def experts(rank: int) -> dict:
     clipper = spectralclip.SpectralClipper([("experts", parameter)], threshold=4.0, rules=[rule])
     parameter.grad = distribute_tensor(full, mesh, [Shard(0)], src_data_rank=None)
     report = clipper.step()
-    return {"after": parameter.grad.full_tensor(), "sigma": [layer.sigma_max for layer in report], "bytes": clipper._core.bytes_summed}
+    return {
+        "after": parameter.grad.full_tensor(),
+        "sigma": [layer.sigma_max for layer in report],
+        "bytes": clipper._core.bytes_summed,
+    }
 
 
 # A small GPT under fully_shard
@@ -166,9 +203,9 @@ def train_gpt(rank: int, kind: str, steps: int) -> dict:
         for block in model.blocks:
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)
-    elif kind == "ddp":
+    elif kind.startswith("ddp"):
         trained = nn.parallel.DistributedDataParallel(model)
-    clipper = spectralclip.SpectralClipper(model, spectralclip.Ema(0.9))
+    clipper = spectralclip.SpectralClipper(model, spectralclip.Ema(0.9), share_work=kind == "ddp, shared")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
     found: dict[str, Any] = {"losses": [], "norms": [], "clipped": [], "taus": []}
     for step in range(steps):
@@ -186,14 +223,16 @@ def train_gpt(rank: int, kind: str, steps: int) -> dict:
         if parts > 1:
             distributed.all_reduce(mean, op=distributed.ReduceOp.SUM)
         found["losses"].append(float(mean) / parts)
+    found["state"] = clipper.state_dict()
     found["weights"] = {
-        name: (p.full_tensor() if isinstance(p, DTensor) else p).detach().clone() for name, p in model.named_parameters()
+        name: (p.full_tensor() if isinstance(p, DTensor) else p).detach().clone()
+        for name, p in model.named_parameters()
     }
     return found
 
 
 def train_both(rank: int, steps: int) -> dict:
-    return {"fsdp2": train_gpt(rank, "fsdp2", steps), "ddp": train_gpt(rank, "ddp", steps)}
+    return {kind: train_gpt(rank, kind, steps) for kind in ("fsdp2", "ddp", "ddp, shared")}
 
 
 # State through torch.distributed.checkpoint
@@ -207,7 +246,9 @@ def save_state(rank: int, folder: str, placements: list, steps: int) -> dict:
     clipper = spectralclip.SpectralClipper(list(parameters.items()), spectralclip.Ema(0.9))
     for step in range(steps):
         for name, parameter in parameters.items():
-            parameter.grad = distribute_tensor(full_gradient(name, step, torch.float32), mesh, placements, src_data_rank=None)
+            parameter.grad = distribute_tensor(
+                full_gradient(name, step, torch.float32), mesh, placements, src_data_rank=None
+            )
         clipper.step()
     dcp.save({"clipper": clipper.state_dict()}, checkpoint_id=folder)
     return {"state": clipper.state_dict()}
@@ -224,7 +265,9 @@ def load_state(rank: int, folder: str, placements: list, step: int) -> dict:
     clipper.load_state_dict(state["clipper"])
     loaded = clipper.state_dict()
     for name, parameter in parameters.items():
-        parameter.grad = distribute_tensor(full_gradient(name, step, torch.float32), mesh, placements, src_data_rank=None)
+        parameter.grad = distribute_tensor(
+            full_gradient(name, step, torch.float32), mesh, placements, src_data_rank=None
+        )
     return {"state": loaded, **records(clipper.step())}
 
 
@@ -287,17 +330,29 @@ def faults(rank: int, kinds: list[str]) -> dict:
 # Other people's trainers
 
 
-def accelerate_fsdp2(rank: int) -> dict:
-    """Accelerate's own FSDP2 preparation.  On CPUs it would not choose FSDP by itself, so its state is told."""
+def _choose_fsdp2() -> None:
+    """Accelerate prepares models for FSDP2 by itself on accelerators only; on CPUs its state has to be told."""
     from accelerate import Accelerator
     from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 
+    original = Accelerator.__init__
+
+    def told(self: Accelerator, *args: Any, **options: Any) -> None:
+        original(self, *args, **options)
+        self.state.distributed_type = DistributedType.FSDP
+        self.state.fsdp_plugin = FullyShardedDataParallelPlugin(fsdp_version=2, auto_wrap_policy="no_wrap")
+
+    Accelerator.__init__ = told  # type: ignore[method-assign]
+
+
+def accelerate_loop(rank: int, kind: str) -> dict:
+    from accelerate import Accelerator
+
     from spectralclip.integrations.accelerate import clip_gradients
 
-    plugin = FullyShardedDataParallelPlugin(fsdp_version=2, auto_wrap_policy="no_wrap")
+    if kind == "fsdp2":
+        _choose_fsdp2()
     accelerator = Accelerator(cpu=True)
-    accelerator.state.distributed_type = DistributedType.FSDP
-    accelerator.state.fsdp_plugin = plugin
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -306,7 +361,10 @@ def accelerate_fsdp2(rank: int) -> dict:
     clipped, norms = [], []
     for step in range(6):
         generator = torch.Generator().manual_seed(step)
-        x, y = torch.randn(12, 8, generator=generator).chunk(2)[rank], torch.randn(12, 4, generator=generator).chunk(2)[rank]
+        x, y = (
+            torch.randn(12, 8, generator=generator).chunk(2)[rank],
+            torch.randn(12, 4, generator=generator).chunk(2)[rank],
+        )
         with accelerator.accumulate(model):
             accelerator.backward(nn.functional.mse_loss(model(x), y))
             report = clip_gradients(accelerator, clipper)
@@ -315,7 +373,9 @@ def accelerate_fsdp2(rank: int) -> dict:
             optimizer.step()
             optimizer.zero_grad()
     kinds = {type(p).__name__ for p in model.parameters()}
-    weights = torch.cat([(p.full_tensor() if isinstance(p, DTensor) else p).detach().flatten() for p in model.parameters()])
+    weights = torch.cat(
+        [(p.full_tensor() if isinstance(p, DTensor) else p).detach().flatten() for p in model.parameters()]
+    )
     return {"clipped": clipped, "norms": norms, "kinds": kinds, "weights": weights}
 
 
@@ -344,7 +404,7 @@ def _as_torchrun(rank: int) -> None:
     )
 
 
-def lightning_fsdp2(rank: int, folder: str) -> dict:
+def lightning_fit(rank: int, kind: str, folder: str) -> dict:
     import warnings
 
     import lightning.pytorch as pl
@@ -363,7 +423,8 @@ def lightning_fsdp2(rank: int, folder: str) -> dict:
             self.net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
 
         def configure_model(self) -> None:
-            fully_shard(self.net, mesh=self.device_mesh["data_parallel"])
+            if kind == "fsdp2":
+                fully_shard(self.net, mesh=self.device_mesh["data_parallel"])
 
         def training_step(self, batch: Any, number: int) -> torch.Tensor:
             return nn.functional.mse_loss(self.net(batch[0]), batch[1])
@@ -375,7 +436,8 @@ def lightning_fsdp2(rank: int, folder: str) -> dict:
     pairs = [(torch.randn(8, generator=generator), torch.randn(4, generator=generator)) for _ in range(48)]
     callback = SpectralClipCallback(threshold=spectralclip.Ema(0.9, slack=0.9))
     trainer = pl.Trainer(
-        accelerator="cpu", devices=2, strategy=ModelParallelStrategy(data_parallel_size=2, tensor_parallel_size=1),
+        accelerator="cpu", devices=2,
+        strategy=ModelParallelStrategy(data_parallel_size=2, tensor_parallel_size=1) if kind == "fsdp2" else "ddp",
         max_steps=6, logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
         default_root_dir=folder, callbacks=[callback],
     )  # fmt: skip
@@ -388,13 +450,15 @@ def lightning_fsdp2(rank: int, folder: str) -> dict:
     }  # fmt: skip
 
 
-def trainer_ddp(rank: int, folder: str) -> dict:
-    """Hugging Face Trainer on two processes (DDP): every process the same thresholds."""
+def trainer_train(rank: int, kind: str, folder: str) -> dict:
+    """Hugging Face Trainer on two processes: every process the same thresholds."""
     import transformers
 
     from spectralclip.integrations.transformers import attach
 
     _as_torchrun(rank)
+    if kind == "fsdp2":
+        _choose_fsdp2()
 
     class Model(nn.Module):
         def __init__(self) -> None:
@@ -406,7 +470,9 @@ def trainer_ddp(rank: int, folder: str) -> dict:
 
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(1)
-    data = [{"x": torch.randn(8, generator=generator), "labels": torch.randn(4, generator=generator)} for _ in range(48)]
+    data = [
+        {"x": torch.randn(8, generator=generator), "labels": torch.randn(4, generator=generator)} for _ in range(48)
+    ]
     arguments = transformers.TrainingArguments(
         output_dir=folder, max_steps=5, per_device_train_batch_size=4, use_cpu=True, report_to=[], save_strategy="no",
         disable_tqdm=True, logging_strategy="no",
@@ -414,22 +480,9 @@ def trainer_ddp(rank: int, folder: str) -> dict:
     trainer = transformers.Trainer(model=Model(), args=arguments, train_dataset=data)
     callback = attach(trainer, threshold=spectralclip.Ema(0.9, slack=0.9))
     trainer.train()
-    assert isinstance(trainer.model_wrapped, nn.parallel.DistributedDataParallel)
-    return {"steps": callback.clipper.steps, "state": callback.clipper.state_dict()}
-
-
-def trainer_fsdp2(rank: int, folder: str) -> dict:
-    """Hugging Face Trainer with a model whose weights are DTensors when training starts, as FSDP2 leaves them."""
-    import transformers
-    from torch.distributed.fsdp import fully_shard
-
-    from spectralclip.integrations.transformers import SpectralClipCallback
-
-    _as_torchrun(rank)
-    model = nn.Module()
-    model.net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
-    del transformers, fully_shard, SpectralClipCallback
-    return {}
+    assert kind == "fsdp2" or isinstance(trainer.model_wrapped, nn.parallel.DistributedDataParallel)
+    kinds = {type(p).__name__ for p in callback.clipper.parameters}
+    return {"steps": callback.clipper.steps, "state": callback.clipper.state_dict(), "kinds": kinds}
 
 
 def built_before_it_was_sharded(rank: int) -> dict:
@@ -454,6 +507,7 @@ def built_before_it_was_sharded(rank: int) -> dict:
         "left": {name: float(torch.linalg.matrix_norm(p.grad.full_tensor(), 2)) for name, p in model.named_parameters()
                  if p.dim() == 2},
         "steps": (before, {layer.name: layer.steps for layer in report}),
-        "clipped": report.clipped, "table": str(clipper.describe()), "shapes": {n: tuple(p.shape) for n, p in whole.items()},
+        "clipped": report.clipped, "table": str(clipper.describe()),
+        "shapes": {name: tuple(p.shape) for name, p in whole.items()},
         "proposed": observer.propose(0.5).thresholds,
     }  # fmt: skip

@@ -103,7 +103,7 @@ def test_checkpoint_round_trip_continues_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind, text", [(DistributedType.DEEPSPEED, "keeps them to itself"), (DistributedType.FSDP, "fsdp_version=2")]
+    ("kind", "text"), [(DistributedType.DEEPSPEED, "keeps them to itself"), (DistributedType.FSDP, "fsdp_version=2")]
 )
 def test_hidden_gradients_are_refused(kind, text):
     _, _, _, clipper = set_up()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainers on two processes, the real packages: Accelerate and Lightning under FSDP2, Hugging Face Trainer under DDP."""
+"""Trainers on two processes under FSDP2 and DDP, the real packages."""
 
 from __future__ import annotations
 
@@ -14,23 +14,31 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_accelerate_under_fsdp2_trains_as_one_process_does(tmp_path):
+both = pytest.mark.parametrize("kind", ["fsdp2", "ddp"])
+
+
+@both
+def test_accelerate_trains_as_one_process_does(tmp_path, kind):
     pytest.importorskip("accelerate", reason="needs accelerate")
     expected = scenarios.plain_loop()
-    for rank in ranks.run(scenarios.accelerate_fsdp2, 2, tmp_path):
-        assert rank["kinds"] == {"DTensor"}
+    for rank in ranks.run(scenarios.accelerate_loop, 2, tmp_path, kind):
+        assert ("DTensor" in rank["kinds"]) == (kind == "fsdp2")
         assert rank["norms"] == pytest.approx(expected["norms"], rel=1e-4)
         assert sum(rank["clipped"]) > 0
         torch.testing.assert_close(rank["weights"], expected["weights"], rtol=1e-3, atol=1e-5)
 
 
-def test_lightning_under_fsdp2(tmp_path):
+@both
+def test_lightning(tmp_path, kind):
     pytest.importorskip("lightning", reason="needs lightning")
-    one, other = ranks.run(scenarios.lightning_fsdp2, 2, tmp_path, str(tmp_path / "root"))
-    assert one == other and one["steps"] == 6 and one["kinds"] == {"DTensor"} and one["so_far"] > 0
+    one, other = ranks.run(scenarios.lightning_fit, 2, tmp_path, kind, str(tmp_path / "root"))
+    assert one == other and one["steps"] == 6 and one["so_far"] > 0
+    assert ("DTensor" in one["kinds"]) == (kind == "fsdp2")
 
 
-def test_hugging_face_trainer_under_ddp(tmp_path):
+@both
+def test_hugging_face_trainer(tmp_path, kind):
     pytest.importorskip("transformers", reason="needs transformers")
-    one, other = ranks.run(scenarios.trainer_ddp, 2, tmp_path, str(tmp_path / "out"))
+    one, other = ranks.run(scenarios.trainer_train, 2, tmp_path, kind, str(tmp_path / "out"))
     assert one == other and one["steps"] == 5
+    assert ("DTensor" in one["kinds"]) == (kind == "fsdp2")

@@ -13,7 +13,9 @@ from lab_tool import PROGRAM, SPECTRAL, call, lines, needs_program, settings, st
 
 pytestmark = needs_program
 
-SHORT = settings(train__steps=2000, record__checkpoint_every=100, mlp__samples=500, optimizer__lr=1e-5)  # calm: test_lab_runs
+SHORT = settings(
+    train__steps=2000, record__checkpoint_every=100, mlp__samples=500, optimizer__lr=1e-5
+)  # calm: test_lab_runs
 
 
 @pytest.fixture

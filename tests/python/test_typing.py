@@ -26,7 +26,15 @@ def mypy(folder: pathlib.Path, programs: dict[str, str]) -> list[str]:
     for name, text in programs.items():
         (folder / name).write_text(text, encoding="utf-8")
     package = pathlib.Path(spectralclip.__file__).parents[1]
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", str(folder / "cache")]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        "--cache-dir",
+        str(folder / "cache"),
+    ]
     environment = {**os.environ, "MYPYPATH": str(package)}
     done = subprocess.run([*command, *programs], capture_output=True, text=True, env=environment, cwd=folder)
     assert done.returncode in (0, 1), done.stderr

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation of the process is counted, and may be made to fail: operator new in all its forms, and, with glibc and
-// without a sanitizer in between, malloc and its kin (which Eigen uses). Included by one file of a test program.
+// Every allocation of the process is counted, and may be made to fail: operator new in all its forms, and, with glibc
+// and without a sanitizer in between, malloc and its kin (which Eigen uses). Included by one file of a test program.
 #pragma once
 
 #include <atomic>
@@ -89,8 +89,12 @@ void* aligned_block(std::size_t bytes, std::align_val_t alignment) {
 
 // Not inlined: the compiler would see new as malloc and free as its mismatched partner.
 #define SPECTRALCLIP_TEST_NEW [[gnu::noinline]] void*
-SPECTRALCLIP_TEST_NEW operator new(std::size_t bytes) { return counted([&] { return unhooked_malloc(bytes == 0 ? 1 : bytes); }); }
-SPECTRALCLIP_TEST_NEW operator new[](std::size_t bytes) { return counted([&] { return unhooked_malloc(bytes == 0 ? 1 : bytes); }); }
+SPECTRALCLIP_TEST_NEW operator new(std::size_t bytes) {
+  return counted([&] { return unhooked_malloc(bytes == 0 ? 1 : bytes); });
+}
+SPECTRALCLIP_TEST_NEW operator new[](std::size_t bytes) {
+  return counted([&] { return unhooked_malloc(bytes == 0 ? 1 : bytes); });
+}
 SPECTRALCLIP_TEST_NEW operator new(std::size_t bytes, std::align_val_t alignment) {
   return counted([&] { return aligned_block(bytes, alignment); });
 }
@@ -114,9 +118,7 @@ SPECTRALCLIP_TEST_NEW operator new[](std::size_t bytes, const std::nothrow_t&) n
 
 #ifdef SPECTRALCLIP_TEST_COUNTS_MALLOC
 extern "C" {
-void* malloc(std::size_t bytes) {
-  return spectralclip::testing::refused() ? nullptr : __libc_malloc(bytes);
-}
+void* malloc(std::size_t bytes) { return spectralclip::testing::refused() ? nullptr : __libc_malloc(bytes); }
 void* calloc(std::size_t count, std::size_t bytes) {
   return spectralclip::testing::refused() ? nullptr : __libc_calloc(count, bytes);
 }
@@ -132,4 +134,3 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
 }
 }
 #endif
-

@@ -59,18 +59,18 @@ GradientClipOptions spectral(double tau = kTau) {
   return options;
 }
 
-using Make = std::function<std::unique_ptr<::torch::optim::Optimizer>(std::vector<at::Tensor>)>;
+using MakeOptimizer = std::function<std::unique_ptr<::torch::optim::Optimizer>(std::vector<at::Tensor>)>;
 
 template <class Optimizer, class Options>
-Make maker(Options options) {
+MakeOptimizer maker(Options options) {
   return [options](std::vector<at::Tensor> parameters) {
     return std::make_unique<Optimizer>(std::move(parameters), options);
   };
 }
 
-const std::vector<std::pair<const char*, Make>>& optimizers() {
+const std::vector<std::pair<const char*, MakeOptimizer>>& optimizers() {
   using namespace ::torch::optim;
-  static const std::vector<std::pair<const char*, Make>> all = {
+  static const std::vector<std::pair<const char*, MakeOptimizer>> all = {
       {"sgd", maker<SGD>(SGDOptions(kRate).momentum(0.9).weight_decay(0.1))},
       {"adamw", maker<AdamW>(AdamWOptions(kRate))},
       {"adam", maker<Adam>(AdamOptions(kRate).amsgrad(true))},

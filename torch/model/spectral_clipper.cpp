@@ -15,6 +15,7 @@
 #include "clipper/internals.h"
 #include "constants.h"
 #include "model/device_engine.h"
+#include "model/internals.h"
 #include "model/parameters.h"
 #include "model/report_source.h"
 #include "model/report_rows.h"
@@ -364,6 +365,8 @@ void SpectralClipper::add_parameters(const NamedTensors& parameters, const std::
   impl_->parameters.insert(impl_->parameters.end(), parameters.begin(), parameters.end());
   impl_->index_layers();
 }
+
+LayerSet& SpectralClipperInternals::layers(SpectralClipper& clipper) noexcept { return clipper.impl_->set; }
 
 std::vector<std::uint8_t> SpectralClipper::serialize() const {
   impl_->engine.pull_states();

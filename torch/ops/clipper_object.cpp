@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "model/internals.h"
 #include "model/report_rows.h"
 #include "require.h"
 
@@ -122,6 +123,13 @@ ClipperObject::Report report_of(const spectralclip::StepReport& report) {
   }
   values = report_rows(report.layers);
   return all;
+}
+
+LayerPlan ClipperObject::plan() { return plan_of(SpectralClipperInternals::layers(clipper_)); }
+LayerStates ClipperObject::states() { return states_of(SpectralClipperInternals::layers(clipper_)); }
+void ClipperObject::set_states(const at::Tensor& counts, const at::Tensor& averages,
+                               const std::vector<at::Tensor>& windows, const std::vector<at::Tensor>& vectors) {
+  torch::set_states(SpectralClipperInternals::layers(clipper_), counts, averages, windows, vectors);
 }
 
 std::vector<std::string> ClipperObject::hints() const {

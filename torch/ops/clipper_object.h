@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ops/layer_tables.h"
 #include "ops/settings_text.h"
 
 namespace spectralclip::torch {
@@ -42,6 +43,12 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   // Of each layer, "" mostly: what may not be meant (LayerReport::hint). What the latest load could not take over.
   [[nodiscard]] std::vector<std::string> hints() const;
   [[nodiscard]] std::vector<std::string> load_notes() const;
+
+  // For engines in Python (layer_tables.h).
+  [[nodiscard]] LayerPlan plan();
+  [[nodiscard]] LayerStates states();
+  void set_states(const at::Tensor& counts, const at::Tensor& averages, const std::vector<at::Tensor>& windows,
+                  const std::vector<at::Tensor>& vectors);
 
   [[nodiscard]] std::int64_t steps() const noexcept { return clipper_.steps(); }
   [[nodiscard]] std::int64_t handle() const noexcept { return handle_; }

@@ -108,6 +108,13 @@ TORCH_LIBRARY(spectralclip, m) {
              ops::translated([&] { self->add_parameters(std::move(names), parameters, own); });
            })
       .def("report", [](const ops::Self& self) { return self->report(); })
+      .def("plan", [](const ops::Self& self) { return self->plan(); })
+      .def("states", [](const ops::Self& self) { return self->states(); })
+      .def("set_states",
+           [](const ops::Self& self, const at::Tensor& counts, const at::Tensor& averages,
+              const std::vector<at::Tensor>& windows, const std::vector<at::Tensor>& vectors) {
+             ops::translated([&] { self->set_states(counts, averages, windows, vectors); });
+           })
       .def("thresholds", [](const ops::Self& self) { return self->thresholds(); })
       .def("report_values", [](const ops::Self& self) { return self->report_values(); })
       .def("hints", [](const ops::Self& self) { return self->hints(); })

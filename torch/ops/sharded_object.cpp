@@ -36,6 +36,12 @@ std::vector<Parameter> described(const std::vector<std::string>& names, const st
   return list;
 }
 
+at::Tensor bytes_of(const std::vector<std::uint8_t>& bytes) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  if (!bytes.empty()) std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
 }  // namespace
 
 ShardedObject::ShardedObject(const std::vector<std::string>& names, const std::vector<std::vector<std::int64_t>>& shapes,
@@ -59,12 +65,7 @@ void ShardedObject::add_parameters(const std::vector<std::string>& names,
 
 ClipperObject::Report ShardedObject::report() const { return report_of(clipper_.report()); }
 
-at::Tensor ShardedObject::serialize() const {
-  const std::vector<std::uint8_t> bytes = clipper_.serialize();
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
-  return tensor;
-}
+at::Tensor ShardedObject::serialize() const { return bytes_of(clipper_.serialize()); }
 
 void ShardedObject::deserialize(const at::Tensor& bytes) {
   const at::Tensor packed = bytes.to(at::kCPU).contiguous();
@@ -90,6 +91,14 @@ void register_sharded(::torch::Library& m) {
            })
       .def("give", [](const Self& self, std::int64_t bucket) { self->clipper().give(static_cast<int>(bucket)); })
       .def("group", [](const Self& self, std::int64_t bucket) { return std::int64_t{self->clipper().group(static_cast<int>(bucket))}; })
+      .def("share_work", [](const Self& self, std::int64_t rank, std::int64_t ranks) {
+        self->clipper().share_work(static_cast<int>(rank), static_cast<int>(ranks));
+      })
+      .def("share", [](const Self& self) { return bytes_of(self->clipper().share()); })
+      .def("take_share", [](const Self& self, const at::Tensor& bytes) {
+        const at::Tensor packed = bytes.to(at::kCPU).contiguous();
+        self->clipper().take_share({packed.const_data_ptr<std::uint8_t>(), static_cast<std::size_t>(packed.numel())});
+      })
       .def("finish", [](const Self& self) { return self->clipper().finish(); })
       .def("written", [](const Self& self, std::int64_t number) { return self->clipper().written(static_cast<std::size_t>(number)); })
       .def("add_parameters",

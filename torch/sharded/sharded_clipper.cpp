@@ -85,6 +85,7 @@ void ShardedClipper::begin(const std::vector<at::Tensor>& gradients) {
   copies_.clear();
   const std::string refusal = take(gradients);
   step_ = &ClipperInternals::begin_rounds(core_, windows_, refusal, executor_);
+  step_->share_work(rank_, ranks_);
 }
 
 int ShardedClipper::next() {

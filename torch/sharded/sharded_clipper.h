@@ -38,6 +38,11 @@ class ShardedClipper {
   [[nodiscard]] Sums run(int bucket);
   void give(int bucket);  // the tensors of run(bucket) hold the sums of all ranks
   [[nodiscard]] int group(int bucket) const { return step_->group(bucket); }
+  // Layers that every rank holds whole may be shared: share() is what this rank did, for take_share() of all others, between
+  // the last round and finish().
+  void share_work(int rank, int ranks) { rank_ = rank, ranks_ = ranks; }
+  [[nodiscard]] std::vector<std::uint8_t> share() const { return step_->share(); }
+  void take_share(std::span<const std::uint8_t> bytes) { step_->take_share(bytes, executor_); }
   at::Tensor finish();
 
   void add(const std::vector<Parameter>& parameters);
@@ -63,6 +68,7 @@ class ShardedClipper {
   LayerSet& set_;
   TorchExecutor executor_;
   ShardedStep* step_ = nullptr;
+  int rank_ = 0, ranks_ = 1;
   std::vector<std::size_t> first_layer_;  // of each parameter, and the end behind the last
   std::vector<at::Tensor> gradients_;     // of the step under way …
   std::vector<Gradient> windows_;

@@ -24,14 +24,20 @@ class ShardedCore:
         own: list[list[str]],
         settings: list[str],
         rules: list[list[str]],
+        share: Any = None,
     ) -> None:
         self._groups = Groups()
+        self._share = share
+        if share is not None:
+            self._groups.add(share)
         self._layouts: list[Layout] = []
         self.bytes_summed = 0
         shapes, shards = self._describe(names, parameters)
         self._made_of = [(list(names), shapes, own)]
         self._options = (settings, rules)
         self._core = torch.classes.spectralclip.ShardedClipper(names, shapes, shards, own, settings, rules)
+        if share is not None:
+            self._core.share_work(share.rank(), share.size())
 
     def _describe(self, names: list[str], parameters: list[torch.Tensor]) -> tuple[list[list[int]], list[list[int]]]:
         layouts = [layout_of(name, parameter) for name, parameter in zip(names, parameters)]
@@ -50,7 +56,7 @@ class ShardedCore:
         for number, (parameter, layout) in enumerate(zip(parameters, self._layouts)):
             if parameter.grad is None:
                 continue
-            gradient = _laid_out_as(parameter)
+            gradient: Any = _laid_out_as(parameter)
             local = gradient
             if is_distributed([gradient]):
                 worked: Any = gradient
@@ -63,11 +69,32 @@ class ShardedCore:
         self._core.begin(gradients, numbers)
         while buckets := self._core.next():
             self._exchange(buckets)
+        if self._share is not None:
+            self._exchange_shares()
         total: torch.Tensor = self._core.finish()
         for number, gradient, worked in returns:
             if self._core.written(number):
                 _local(gradient).copy_(_local(worked.redistribute(placements=gradient.placements)))
         return total
+
+    def _exchange_shares(self) -> None:
+        """What each process did to its layers, as padded bytes: directions and coefficients, reports, subspaces."""
+        from torch import distributed
+
+        device = self._groups.devices[0]
+        own = self._core.share().to(device)
+        count = self._share.size()
+        lengths = torch.zeros(count, dtype=torch.int64, device=device)
+        distributed.all_gather_into_tensor(lengths, torch.tensor([own.numel()], device=device), group=self._share)
+        longest = int(lengths.max())
+        padded = torch.zeros(longest, dtype=torch.uint8, device=device)
+        padded[: own.numel()] = own
+        everything = torch.zeros(count * longest, dtype=torch.uint8, device=device)
+        distributed.all_gather_into_tensor(everything, padded, group=self._share)
+        self.bytes_summed += 8 + longest
+        for rank, length in enumerate(lengths.tolist()):
+            if rank != self._share.rank():
+                self._core.take_share(everything[rank * longest : rank * longest + length])
 
     def _exchange(self, buckets: int) -> None:
         from torch import distributed
@@ -113,8 +140,8 @@ class ShardedCore:
 
     def step_parameter(self, number: int, gradient: torch.Tensor) -> None:
         raise RuntimeError(
-            "gradients that are split over processes cannot be clipped inside backward (hook_each_parameter): the sums over "
-            "ranks need all of them in the same order. Call step()."
+            "gradients that are split over processes cannot be clipped inside backward (hook_each_parameter): the sums "
+            "over ranks need all of them in the same order. Call step()."
         )
 
     def add_parameters(self, names: list[str], parameters: list[torch.Tensor], own: list[list[str]]) -> None:
@@ -162,6 +189,18 @@ class ShardedCore:
         self._core.deserialize(state)
 
 
+def group_to_share(wanted: Any) -> Any:
+    """The process group whose members hold the same gradients, or None where nothing is shared."""
+    if wanted is None or wanted is False:
+        return None
+    from torch import distributed
+
+    if not distributed.is_initialized():
+        raise ValueError("share_work needs an initialized process group (torch.distributed.init_process_group)")
+    group: Any = distributed.group.WORLD if wanted is True else wanted
+    return group if group.size() > 1 else None
+
+
 def _local(tensor: Any) -> torch.Tensor:
     """The part that lies here, and its memory: no collective, no autograd."""
     local: Any = tensor._local_tensor
@@ -170,7 +209,7 @@ def _local(tensor: Any) -> torch.Tensor:
 
 
 def _laid_out_as(parameter: torch.Tensor) -> torch.Tensor:
-    """The gradient with the parameter's placements: partial sums are reduced first, and the parameter keeps the result."""
+    """The gradient with the parameter's placements: partial sums are reduced first, and that is kept."""
     gradient: Any = parameter.grad
     if not is_distributed([parameter]):
         return _local(gradient) if is_distributed([gradient]) else gradient
@@ -188,7 +227,7 @@ _SPECTRAL = [["name_pattern=*", "max_dims=1", "treatment=norm"], ["name_pattern=
 def clip_gradients(
     parameters: list[torch.Tensor], max_sigma: float, options: dict[str, Any], error_if_nonfinite: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """:func:`spectralclip.clip_grad_spectral_` where some gradients are split over processes: the total norm of all, and
+    """:func:`spectralclip.clip_grad_spectral_` where gradients are split over processes: the total norm of all, and
     the status of each."""
     settings = {"exhausted": "go_exact", **options}
     texts = [

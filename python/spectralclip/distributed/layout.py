@@ -21,12 +21,12 @@ def is_distributed(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def refuse_flat_parameters(model: Optional[nn.Module], parameters: Iterable[torch.Tensor]) -> None:
-    """FSDP1 keeps many weights, cut anywhere, in one vector: no matrix is left whose singular values could be clipped."""
+    """FSDP1 keeps many weights, cut anywhere, in one vector: no matrix is left to be clipped."""
     wrapped = model is not None and any(type(m).__name__ == "FullyShardedDataParallel" for m in model.modules())
     if wrapped or any(getattr(parameter, "_is_flat_param", False) for parameter in parameters):
         raise TypeError(
-            "this model is wrapped by FullyShardedDataParallel (FSDP1), which cuts flattened parameters without regard to "
-            "rows and columns: there are no matrices to clip. Use fully_shard (FSDP2) instead: "
+            "this model is wrapped by FullyShardedDataParallel (FSDP1), which cuts flattened parameters without regard "
+            "to rows and columns: there are no matrices to clip. Use fully_shard (FSDP2) instead: "
             "torch.distributed.fsdp.fully_shard(module); Accelerate: FullyShardedDataParallelPlugin(fsdp_version=2); "
             "Lightning: ModelParallelStrategy."
         )
@@ -53,7 +53,8 @@ def layout_of(name: str, tensor: torch.Tensor) -> Layout:
     if not is_distributed([tensor]):
         return Layout(shape)
     distributed: DTensor = tensor  # type: ignore[assignment]
-    mesh, placements = distributed.device_mesh, distributed.placements
+    mesh = distributed.device_mesh
+    placements: tuple[Any, ...] = tuple(distributed.placements)
     split = {dim: p.dim % max(len(shape), 1) for dim, p in enumerate(placements) if _is_split(p)}
     if any(placement.is_partial() for placement in placements):
         raise ValueError(
@@ -108,6 +109,14 @@ class Groups:
         self.ranks: list[tuple[int, ...]] = []
         self.devices: list[torch.device] = []
         self.groups: list[Optional[ProcessGroup]] = []
+
+    def add(self, group: ProcessGroup) -> None:
+        from torch import distributed
+
+        self.ranks.append(tuple(distributed.get_process_group_ranks(group)))
+        self.groups.append(group)
+        backend = distributed.get_backend(group)
+        self.devices.append(torch.device("cuda" if backend == "nccl" else "cpu"))
 
     def number(self, layout: Layout, tensor: torch.Tensor) -> int:
         if layout.axis is None:

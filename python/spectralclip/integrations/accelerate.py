@@ -48,12 +48,12 @@ def require_true_gradients(distributed_type: DistributedType, is_fsdp2: bool) ->
         if is_fsdp2:
             return
         raise RuntimeError(
-            "FSDP of version 1 cuts flattened parameters without regard to rows and columns: there are no matrices to clip. "
-            "Use FullyShardedDataParallelPlugin(fsdp_version=2), whose shards are clipped where they lie."
+            "FSDP of version 1 cuts flattened parameters without regard to rows and columns: there are no matrices to "
+            "clip. Use FullyShardedDataParallelPlugin(fsdp_version=2), whose shards are clipped where they lie."
         )
     hidden = {DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM, DistributedType.XLA}
     if distributed_type in hidden:
         raise RuntimeError(
-            f"spectral clipping needs the gradients in parameter.grad, and {distributed_type.value} keeps them to itself. "
-            "Use a single process, DDP or FSDP2."
+            f"spectral clipping needs the gradients in parameter.grad, and {distributed_type.value} keeps them to "
+            "itself. Use a single process, DDP or FSDP2."
         )

@@ -174,9 +174,9 @@ def _require_true_gradients(trainer: pl.Trainer) -> None:
     found = {kind.__name__ for kind in type(trainer.strategy).__mro__} & _HIDING_STRATEGIES
     if found:
         raise RuntimeError(
-            f"spectral clipping needs the gradients in parameter.grad, and {found.pop()} cuts flattened parameters or keeps "
-            "them to itself. Use a single device, DDP, or ModelParallelStrategy (FSDP2), whose shards are clipped where "
-            "they lie."
+            f"spectral clipping needs the gradients in parameter.grad, and {found.pop()} cuts flattened parameters or "
+            "keeps them to itself. Use a single device, DDP, or ModelParallelStrategy (FSDP2), whose shards are "
+            "clipped where they lie."
         )
 
 

@@ -87,6 +87,7 @@ class SpectralClipper {
   [[nodiscard]] std::span<const std::string> load_notes() const noexcept;
 
  private:
+  friend struct SpectralClipperInternals;  // torch/model/internals.h: for operators of this tree
   struct Impl;
   std::shared_ptr<Impl> impl_;  // reports look whether it is still there
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step did, in the words of the other languages. total_norm stays on its device and is not waited for; everything
-// else is fetched from the clipper when first asked for, and kept.
+// What a step did, in the words of the other languages. total_norm stays on its device and is not waited for;
+// everything else is fetched from the clipper when first asked for, and kept.
 #pragma once
 
 #include <ATen/core/Tensor.h>
