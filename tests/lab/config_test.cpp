@@ -117,9 +117,9 @@ TEST(Source, RefusesWithFileLineAndReason) {
   const auto refused = [](const char* text) { return message_of([&] { (void)resolve_text(text, "my.toml"); }); };
   EXPECT_NE(refused("[train]\nsteps = = 3\n").find("my.toml, line 2"), std::string::npos);
   EXPECT_EQ(refused("[train]\nstps = 3\n"), "my.toml: no key is called \"train.stps\"; did you mean \"train.steps\"?");
-  EXPECT_EQ(refused("[train]\nsteps = \"3\"\n"), "my.toml: train.steps: expected an integer");
-  EXPECT_EQ(refused("[optimizer]\nkind = 3\n"), "my.toml: optimizer.kind: expected text");
-  EXPECT_EQ(refused("[optimizer]\nnesterov = 1\n"), "my.toml: optimizer.nesterov: expected true or false");
+  EXPECT_EQ(refused("[train]\nsteps = \"3\"\n"), "my.toml: train.steps = '3': expected an integer, without quotes");
+  EXPECT_EQ(refused("[optimizer]\nkind = 3\n"), "my.toml: optimizer.kind = 3: expected text");
+  EXPECT_EQ(refused("[optimizer]\nnesterov = 1\n"), "my.toml: optimizer.nesterov = 1: expected true or false");
   EXPECT_NE(refused("extends = \"nothing\"\n").find("is no preset"), std::string::npos);
   EXPECT_NE(refused("[sweep]\ntrials = 3\n").find("spectralclip sweep"), std::string::npos);
 }

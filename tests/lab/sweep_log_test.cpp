@@ -35,8 +35,9 @@ void fill(const ScratchFolder& folder) {
 TEST(TrialLog, LargerValuesAreBetterWhereTheSweepSaysSo) {
   const ScratchFolder folder;
   fill(folder);
-  const TrialLog log(folder.path(), kSpace, /*larger_is_better=*/true);
+  TrialLog log(folder.path(), kSpace, /*larger_is_better=*/true);
   EXPECT_EQ(log.best()->candidate.trial, 2);
+  log.propose(make_trial(5, 0).candidate, {2, 1, 3});  // told in this order before it was asked again
   const std::vector<PastTell> tells = log.tells();  // a searcher goes down
   ASSERT_EQ(tells.size(), 3U);
   EXPECT_EQ(tells[0].value, -0.5);
