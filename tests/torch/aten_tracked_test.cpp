@@ -154,7 +154,7 @@ TEST(AtenTracked, AHugeSpikeDoesNotWipeTheMemory) {
     const MatrixXd V = to_eigen(clipper.state().V[0].t());
     const ExtendedSvd svd = jacobi_svd(G.cast<long double>());
     for (Index i = 0; i < 3; ++i) {
-      EXPECT_GT((V.transpose() * svd.V.col(i).cast<double>()).norm(), 0.99) << "step " << step << ", vector " << i;
+      EXPECT_GT((V.transpose() * svd.V.col(i).cast<double>()).norm(), 0.98) << "step " << step << ", vector " << i;
     }
   }
 }

@@ -120,7 +120,8 @@ void certify(const Search& s, const Lowering& lowering, const Tensor& tau, const
   const Tensor removed_squares = p.trace - inside.diagonal(0, 1, 2).sum(1);
   const Tensor energy = s.norm.square();
   report.removed_energy = (removed_squares / energy.clamp_min(1e-290)).clamp_(0, 1);
-  report.norm_after = (energy - removed_squares).clamp_min_(0).sqrt_();
+  const Tensor hidden = (energy - p.trace).clamp_min_(0).masked_fill_(s.unseen.complete, 0);
+  report.norm_after = (p.trace - removed_squares).clamp_min_(0).add_(hidden).sqrt_();
   report.sigma_max = s.unseen.sigma_max_squared.sqrt();
 
   const Tensor amplified = report.sigma_max * p.gain * (4 * work_epsilon(storage));
