@@ -53,7 +53,7 @@ help:  ## this list
 	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup:  ## install what is missing (apt, .venv); does nothing the second time
-	@tools/bootstrap.sh build test torch lab browser
+	@tools/bootstrap.sh build test abi torch lab browser mpi
 
 core:  ## the library without torch, its examples and benchmarks, optimised, in build/release
 	@tools/bootstrap.sh build
@@ -91,9 +91,16 @@ test-python: setup  ## the Python package on the operators of build/torch, and t
 	  PYTHONPATH="$(CURDIR)/python" .venv/bin/python -m pytest -q -n $(JOBS) --dist loadfile --junitxml build/pytest.xml \
 	  $(PYTEST_OPTIONS)
 
-test-device: setup  ## the conformance list by ATen operators alone
+test-device: setup  ## the paths of devices: ATen operators, Triton's kernels; with a CUDA device also the benchmark on it
 	$(call configure_and_build,torch)
 	@ctest --test-dir build/torch -L device --output-on-failure
+	@$(CPU_LIMITS) SPECTRALCLIP_LIBRARY="$(CURDIR)/build/torch/torch/libspectralclip_ops.so" \
+	  PYTHONPATH="$(CURDIR)/python" .venv/bin/python -m pytest -q -n $(JOBS) --dist loadfile \
+	  tests/python/test_triton_*.py tests/python/test_device_path.py $(PYTEST_OPTIONS)
+	@PYTHONPATH="$(CURDIR)/python" .venv/bin/python bench/devices.py --registers
+	@if .venv/bin/python -c 'import torch; raise SystemExit(not torch.cuda.is_available())'; then \
+	  PYTHONPATH="$(CURDIR)/python" .venv/bin/python bench/compare.py --device cuda; \
+	else echo "test-device: no CUDA device here, nothing was measured on one"; fi
 
 test-wheel: wheel  ## the wheel in a new virtual environment, and a clip with it
 	@tools/test_wheel.sh

@@ -14,6 +14,7 @@
 #include "dense.h"
 #include "findings.h"
 #include "growth.h"
+#include "hard.h"
 #include "layer_set.h"
 #include "roofline.h"
 #include "set_run.h"
@@ -22,13 +23,14 @@
 namespace spectralclip::bench {
 namespace {
 
-constexpr const char* kSections[] = {"set", "gram", "growth", "roofline"};
+constexpr const char* kSections[] = {"set", "gram", "growth", "roofline", "worst", "gaps", "cost"};
 constexpr const char* kHelp =
     "usage: bench_clip [--threads 1,2] [--rounds 15] [--only SECTION,...] [--target AVX2] [--quick] [--json FILE]\n"
     "  --threads  thread counts to compare, ascending\n"
     "  --rounds   interleaved rounds over the set\n"
     "  --only     of: set (norm clipping, tracked, sketched), gram (against a full SVD), growth (4096 x 4096),\n"
-    "             roofline (fused pass against the machine's peaks)\n"
+    "             roofline (fused pass against the machine's peaks), worst (flat spectra at tau in every layer),\n"
+    "             gaps (passes where little stands out), cost (the model by which auto chooses, both sides)\n"
     "  --target   the instruction set of the kernels, of those this processor has; the widest by default\n"
     "  --quick    a quarter of the layers and three rounds: does it run, not how fast\n"
     "  --json     everything measured, raw times included\n";
@@ -125,6 +127,9 @@ int run(const Options& options) {
   if (options.wants("set") || options.wants("roofline")) run_on_set(options, all, results);
   if (options.wants("gram")) run_dense(options.quick ? 1 : 3, results);
   if (options.wants("growth")) run_growth(options.threads, options.rounds, all, results);
+  if (options.wants("worst")) run_worst(options.threads, options.rounds, all, results);
+  if (options.wants("gaps")) run_gaps(results);
+  if (options.wants("cost")) run_cost(options.rounds, results);
   end_progress();
   print_markdown(results);
   if (!options.json.empty()) write_json(results, options.json);

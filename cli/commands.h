@@ -13,8 +13,13 @@ inline constexpr int kStopped = 130;  // as a shell says it of Ctrl-C
 
 void add_run(CLI::App& program, int& status);
 void add_sweep(CLI::App& program, int& status);
+void add_sample(CLI::App& program, int& status);
+void add_results(CLI::App& program, int& status);
+void add_export_model(CLI::App& program, int& status);
 void add_report(CLI::App& program, int& status);
+void add_export(CLI::App& program, int& status);
 void add_list(CLI::App& program, int& status);
+void add_propose(CLI::App& program, int& status);
 void add_data(CLI::App& program, int& status);
 void add_bench(CLI::App& program, int& status);
 void add_doctor(CLI::App& program, int& status);

@@ -1,71 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
-// `spectralclip data`: which data sets are found, where, and the exact command that gets a missing one.
+// `spectralclip data`: which data sets are found, where, whether they are whole, and the commands that get a missing
+// one.
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <memory>
 
 #include "commands.h"
-#include "data_sets.h"
+#include "data/examine.h"
+#include "data/locate.h"
 
 namespace spectralclip::cli {
-
-const std::vector<DataSet>& data_sets() {
-  static const std::vector<DataSet> sets = {
-      {"shakespeare",
-       "tiny Shakespeare, 1.1 MB of text",
-       {"shakespeare/input.txt"},
-       "mkdir -p shakespeare && curl -fL -o shakespeare/input.txt "
-       "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"},
-      {"cifar10",
-       "CIFAR-10, official binary batches, 170 MB",
-       {"cifar10/data_batch_1.bin", "cifar-10-batches-bin/data_batch_1.bin"},
-       "curl -fLO https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz && tar xzf cifar-10-binary.tar.gz"},
-      {"wikitext2",
-       "WikiText-2, raw text, 4.5 MB",
-       {"wikitext2/train.txt", "wikitext2/valid.txt", "wikitext-2-raw/wiki.train.raw"},
-       "curl -fLO https://wikitext.smerity.com/wikitext-2-raw-v1.zip && unzip wikitext-2-raw-v1.zip"}};
-  return sets;
-}
-
-std::vector<std::string> data_folders() {
-  std::vector<std::string> folders;
-  if (const char* chosen = std::getenv("SPECTRALCLIP_DATA")) folders.emplace_back(chosen);
-  folders.emplace_back("data");
-  if (const char* home = std::getenv("HOME")) folders.emplace_back(std::string(home) + "/.cache/spectralclip");
-  return folders;
-}
-
-std::string find_data(const DataSet& set) {
-  for (const std::string& folder : data_folders())
-    for (const std::string& file : set.files)
-      if (std::filesystem::exists(folder + "/" + file)) return folder + "/" + file;
-  return {};
-}
-
 namespace {
 
-void print_data() {
-  fmt::print("looked in:");
-  for (const std::string& folder : data_folders()) fmt::print(" {}", folder);
-  fmt::print("   (SPECTRALCLIP_DATA=FOLDER puts another one first)\n");
-  for (const DataSet& set : data_sets()) {
-    const std::string where = find_data(set);
-    fmt::print("\n{}: {}\n", set.name, set.help);
-    if (!where.empty())
-      fmt::print("  found: {}\n", where);
-    else
-      fmt::print("  missing. To get it:\n  mkdir -p data && cd data && {}\n", set.command);
+using lab::data::DataSet;
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+void print_set(const DataSet& set) {
+  fmt::print("\n{}: {}\n  home     {}\n", set.name, set.help, set.home);
+  const std::vector<std::string> files = find_data(set);
+  if (!files.empty()) {
+    fmt::print("  found    {}\n", joined(files, "\n           "));
+    return;
   }
+  const std::vector<std::string> archives = find_archives(set);
+  if (!archives.empty()) fmt::print("  packed   {}\n", joined(archives, "\n           "));
+  fmt::print("  missing. To get it:\n    mkdir -p data && cd data && {}\n", set.get);
+}
+
+void print_list() {
+  fmt::print("looked in: {}   (SPECTRALCLIP_DATA=FOLDER puts another one first)\n",
+             joined(lab::data::data_folders(), ", "));
+  for (const DataSet& set : lab::data::data_sets()) print_set(set);
   fmt::print("\ntrace-regression, mlp-heavy-tail and rates make their own data and need none of these.\n");
+}
+
+// Whether all is good.
+bool check_file(const DataSet& set, const std::string& path) {
+  const lab::data::Finding finding = examine(set, path);
+  const char* const verdict = !finding.good ? "WRONG" : finding.known ? "known" : "whole";
+  fmt::print("{}  {}\n       {}\n       {} bytes, SHA-256 {}\n", verdict, path, finding.text, finding.bytes,
+             finding.sha256);
+  return finding.good;
+}
+
+bool check_set(const DataSet& set, bool asked_for) {
+  std::vector<std::string> files = find_data(set);
+  for (std::string& archive : find_archives(set)) files.push_back(std::move(archive));
+  bool good = true;
+  for (const std::string& file : files) good = check_file(set, file) && good;
+  if (files.empty()) fmt::print("-      {} is not here; `spectralclip data list` says how to get it\n", set.name);
+  return good && !(files.empty() && asked_for);
+}
+
+bool check(const std::vector<std::string>& names) {
+  bool good = true;
+  if (names.empty()) {
+    for (const DataSet& set : lab::data::data_sets()) good = check_set(set, false) && good;
+  }
+  for (const std::string& name : names) good = check_set(lab::data::data_set(name), true) && good;
+  return good;
+}
+
+void add_listing(CLI::App& command, int& status) {
+  auto* list =
+      command.add_subcommand("list", "each set: where it was found, or the commands that get it (as without a word)");
+  list->callback([&status] {
+    print_list();
+    status = kDone;
+  });
+}
+
+void add_check(CLI::App& command, int& status) {
+  auto* check_command = command.add_subcommand(
+      "check", "read what was found and compare sizes and SHA-256 with the list; exit code 1 if anything is wrong");
+  auto names = std::make_shared<std::vector<std::string>>();
+  check_command->add_option("NAME", *names, "sets to check (all that are found)");
+  check_command->callback([&status, names] { status = check(*names) ? kDone : 1; });
+}
+
+void add_where(CLI::App& command, int& status) {
+  auto* where = command.add_subcommand("where", "print the files of one set, a line each, for scripts");
+  auto name = std::make_shared<std::string>();
+  where->add_option("NAME", *name, "the set")->required();
+  where->callback([&status, name] {
+    for (const std::string& file : lab::data::locate(*name)) fmt::print("{}\n", file);
+    status = kDone;
+  });
 }
 
 }  // namespace
 
 void add_data(CLI::App& program, int& status) {
-  auto* command = program.add_subcommand("data", "which data sets are found, and how to get a missing one");
-  command->callback([&status] {
-    print_data();
+  auto* command = program.add_subcommand("data", "which data sets are found, are they whole, how to get a missing one");
+  command->require_subcommand(0, 1);
+  std::string names;
+  for (const DataSet& set : lab::data::data_sets()) names += fmt::format("  {:<12} {}\n", set.name, set.help);
+  command->footer(
+      "data sets:\n" + names +
+      "\nNothing is fetched by itself: `spectralclip data list` prints the commands that do. Looked in are\n"
+      "$SPECTRALCLIP_DATA, ./data, ../shared/data and ~/.cache/spectralclip, in this order.\n"
+      "examples:\n"
+      "  spectralclip data\n"
+      "  spectralclip data check shakespeare\n"
+      "  SPECTRALCLIP_DATA=/big/disk spectralclip data where fineweb");
+  add_listing(*command, status);
+  add_check(*command, status);
+  add_where(*command, status);
+  command->callback([&status, command] {
+    if (!command->get_subcommands().empty()) return;
+    print_list();
     status = kDone;
   });
 }

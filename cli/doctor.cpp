@@ -11,7 +11,7 @@
 
 #include "commands.h"
 #include "config/source.h"
-#include "data_sets.h"
+#include "data/locate.h"
 #include "report/page.h"
 #include "self_path.h"
 #include "spectralclip/version.h"
@@ -85,9 +85,10 @@ int examine() {
   line("plotly.js", plotly > 0 ? fmt::format("inside, {:.1f} MB", static_cast<double>(plotly) * 1e-6) : "MISSING");
   if (plotly == 0) ++missing;
   line("run directory", ::access(".", W_OK) == 0 ? "can be written here" : "this folder is read-only: give --out");
-  for (const DataSet& set : data_sets()) {
-    const std::string where = find_data(set);
-    line(("data: " + set.name).c_str(), where.empty() ? "not found; `spectralclip data` says how to get it" : where);
+  for (const lab::data::DataSet& set : lab::data::data_sets()) {
+    const std::vector<std::string> files = find_data(set);
+    line(("data: " + set.name).c_str(),
+         files.empty() ? "not found; `spectralclip data` says how to get it" : files.front());
   }
   fmt::print("{}\n", missing == 0 ? "nothing is missing that the tasks need" : "something is missing, see above");
   return missing == 0 ? kDone : 1;
@@ -98,8 +99,9 @@ int examine() {
 void add_doctor(CLI::App& program, int& status) {
   auto* command = program.add_subcommand("doctor", "version, SIMD target, threads, LibTorch, and what is missing");
   auto environment = std::make_shared<bool>(false), sixteen_bit = std::make_shared<bool>(false);
-  command->add_flag("--environment", *environment,
-                    "print only what a shell should set for this processor: eval \"$(spectralclip doctor --environment)\"");
+  command->add_flag(
+      "--environment", *environment,
+      "print only what a shell should set for this processor: eval \"$(spectralclip doctor --environment)\"");
   command->add_flag("--sixteen-bit", *sixteen_bit, "try bfloat16 and float16 products only; exit code 0 if they work");
   command->callback([&status, environment, sixteen_bit] {
     if (*sixteen_bit) {

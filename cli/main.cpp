@@ -1,12 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // `spectralclip`: the paper's experiments from presets, searches over their hyperparameters, reports.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "commands.h"
 #include "spectralclip/error.h"
+#include "spectralclip/settings.h"
 #include "spectralclip/version.h"
+
+namespace {
+
+// "rnu": the word, and the command that was meant.
+void require_command(const CLI::App& program, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  const std::string word = argv[1];
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  const std::string near = spectralclip::nearest_name(word, names);
+  throw spectralclip::InvalidArgument("no command is called \"" + word + "\"" +
+                                      (near.empty() ? "" : "; did you mean \"" + near + "\"?") + " (known: " + known +
+                                      ")");
+}
+
+// What a LibTorch error says, without the addresses of its callers.
+std::string without_frames(const std::string& text) {
+  const std::size_t frames = text.find("Exception raised from");
+  const std::string said = text.substr(0, frames);
+  return said.substr(0, said.find_last_not_of(" \n") + 1);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace spectralclip;
@@ -24,7 +54,12 @@ int main(int argc, char** argv) {
   int status = cli::kDone;
   cli::add_run(program, status);
   cli::add_sweep(program, status);
+  cli::add_sample(program, status);
+  cli::add_results(program, status);
+  cli::add_export_model(program, status);
   cli::add_report(program, status);
+  cli::add_propose(program, status);
+  cli::add_export(program, status);
   cli::add_list(program, status);
   cli::add_data(program, status);
   cli::add_bench(program, status);
@@ -32,6 +67,7 @@ int main(int argc, char** argv) {
   cli::add_completion(program, status);
   try {
     set_simd_target_from_environment();
+    require_command(program, argc, argv);
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = program.exit(error);
@@ -40,7 +76,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "spectralclip: %s\n", error.what());
     return 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "spectralclip: %s\n", error.what());
+    std::fprintf(stderr, "spectralclip: %s\n", without_frames(error.what()).c_str());
     return 1;
   }
   return status;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 namespace spectralclip::cli {
 namespace {
@@ -37,8 +39,26 @@ std::string duration_text(double seconds) {
   return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
 }
 
+bool is_terminal(int descriptor) {
+  const char* const kind = std::getenv("TERM");
+  return ::isatty(descriptor) == 1 && !(kind != nullptr && std::string_view(kind) == "dumb");
+}
+
+bool wants_colour(int descriptor) {
+  const char* const no_colour = std::getenv("NO_COLOR");  // https://no-color.org: set and not empty
+  return is_terminal(descriptor) && (no_colour == nullptr || *no_colour == '\0');
+}
+
+std::string fitted(const std::string& label, const std::string& bar, const std::string& tail, std::size_t width) {
+  if (label.size() + bar.size() + tail.size() + 2 <= width) return label + " " + bar + " " + tail;
+  if (label.size() + tail.size() + 1 <= width) return label + " " + tail;
+  constexpr std::size_t kShortest = 8;  // of a label that is worth its room
+  if (tail.size() + kShortest + 1 <= width) return label.substr(0, width - tail.size() - 2) + "~ " + tail;
+  return tail.substr(0, width);
+}
+
 ProgressLine::ProgressLine(std::string label, bool quiet)
-    : label_(std::move(label)), quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
+    : label_(std::move(label)), quiet_(quiet), terminal_(is_terminal(STDERR_FILENO)) {}
 
 ProgressLine::~ProgressLine() {
   if (drawn_) std::fputc('\n', stderr);
@@ -53,14 +73,16 @@ void ProgressLine::show(std::int64_t done, std::int64_t total, const std::string
                                ? ", " + duration_text(static_cast<double>(total - done) / rate) + " left"
                                : std::string();
   const std::string tail = fmt::format("{:3.0f} % {}/{} {}{}", 100 * share, done, total, detail, left);
-  if (terminal_) return draw(label_ + " " + bar(share) + " " + tail);
-  if (last_plain_ >= 0 && seconds - last_plain_ < kPlainSeconds && done < total) return;
+  if (terminal_) return draw(bar(share), tail);
+  const bool soon = last_plain_ >= 0 && seconds - last_plain_ < kPlainSeconds;
+  if (done == last_done_ || (soon && done < total)) return;
   last_plain_ = seconds;
+  last_done_ = done;
   std::fprintf(stderr, "%s: %s\n", label_.c_str(), tail.c_str());
 }
 
-void ProgressLine::draw(const std::string& line) {
-  std::fprintf(stderr, "\r%s\x1b[K", line.substr(0, terminal_width() - 1).c_str());
+void ProgressLine::draw(const std::string& bar, const std::string& tail) {
+  std::fprintf(stderr, "\r%s\x1b[K", fitted(label_, bar, tail, terminal_width() - 1).c_str());
   std::fflush(stderr);
   drawn_ = true;
 }

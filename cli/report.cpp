@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "progress.h"
 #include "report/collect.h"
 #include "report/terminal_table.h"
 
@@ -22,7 +23,7 @@ int report(const ReportArguments& arguments) {
   const std::string out = arguments.out.empty() ? arguments.directories.front() + "/report.html" : arguments.out;
   if (!arguments.no_table) {
     const auto found = lab::report::collect(arguments.directories, {.series = false});
-    fmt::print("{}", lab::report::terminal_table(found.runs, {.colour = ::isatty(STDOUT_FILENO) == 1}));
+    fmt::print("{}", lab::report::terminal_table(found.runs, {.colour = wants_colour(STDOUT_FILENO)}));
   }
   const std::string command =
       fmt::format("spectralclip report {} --out {}", fmt::join(arguments.directories, " "), out);

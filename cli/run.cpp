@@ -2,15 +2,18 @@
 // `spectralclip run`: one run in this process, with a bar; several (presets, seeds) as processes, with a table.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <set>
 
 #include "commands.h"
 #include "config/keys.h"
 #include "config/source.h"
+#include "effect.h"
 #include "engine/drive.h"
 #include "engine/stop_signal.h"
 #include "progress.h"
+#include "record/contents.h"
 #include "require.h"
 #include "run_many.h"
 #include "seeds.h"
@@ -24,6 +27,7 @@ struct RunArguments {
   std::vector<std::string> assignments;
   std::string seeds;  // "3" of --seed, "1..3" of --seeds
   std::string out;
+  std::string budget;  // "120s" of --time-budget
   int jobs = 0;
   bool resume = false, quiet = false, print_config = false;
 };
@@ -98,6 +102,7 @@ std::vector<RunJob> jobs_of(const RunArguments& arguments) {
   for (const std::string& source : arguments.sources) {
     lab::Resolved resolved = lab::resolve(source, arguments.assignments);
     require_read(find_task(resolved.config.task), resolved);
+    require_effect(resolved.config, arguments.assignments);
     const std::string name = resolved.config.name;
     SPECTRALCLIP_REQUIRE(names.insert(name).second, "two runs are called \"", name, "\": they would share a directory");
     const std::string folder = root_of(arguments, name) + (several ? "/" + name : "");
@@ -110,7 +115,19 @@ std::vector<RunJob> jobs_of(const RunArguments& arguments) {
   return jobs;
 }
 
-int run(const RunArguments& arguments) {
+// "120", "120s", "3m", "1.5h" as the assignment of train.seconds.
+std::string budget_assignment(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const double seconds = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  SPECTRALCLIP_REQUIRE(error == std::errc{} && value > 0 && seconds > 0, "--time-budget ", text,
+                       ": expected a time above zero, such as 120s, 3m or 1.5h");
+  return fmt::format("train.seconds={}", value * seconds);
+}
+
+int run(RunArguments arguments) {
+  if (!arguments.budget.empty()) arguments.assignments.push_back(budget_assignment(arguments.budget));
   const std::vector<RunJob> jobs = jobs_of(arguments);
   const lab::Config& first = jobs.front().resolved.config;
   if (arguments.print_config) {
@@ -119,6 +136,7 @@ int run(const RunArguments& arguments) {
     return kDone;
   }
   if (jobs.size() == 1) {
+    lab::require_place_for(lab::Contents::run, jobs.front().directory);
     const int status = run_one(arguments, jobs.front().resolved, jobs.front().directory);
     if (status == kDone) write_tables(jobs, jobs.front().directory);
     return status;
@@ -141,6 +159,8 @@ void add_run(CLI::App& program, int& status) {
   auto* seed = command->add_option("--seed", arguments->seeds, "one seed");
   command->add_option("--seeds", arguments->seeds, "several: 1..5 or 1,4,9; a folder each")->excludes(seed);
   command->add_option("--out", arguments->out, "run directory (runs/NAME); with several runs, the folder of theirs");
+  command->add_option("--time-budget", arguments->budget,
+                      "instead of steps: train each run for 120s, 3m, 1h (evaluation not counted)");
   command->add_option("--jobs", arguments->jobs, "runs at once (several runs; as many as there are cores)")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--resume", arguments->resume, "go on with what the directory holds");

@@ -11,7 +11,9 @@
 
 #include "commands.h"
 #include "progress.h"
+#include "record/contents.h"
 #include "report/collect.h"
+#include "report/read_run.h"
 #include "report/terminal_table.h"
 #include "require.h"
 #include "self_path.h"
@@ -44,6 +46,20 @@ void require_unused(const std::vector<RunJob>& jobs) {
                          " already holds a run; --resume goes on with all of them, --out takes another folder");
 }
 
+// Steps of all runs, from their records: a run of minutes is not 0 until it is 1.
+struct Steps {
+  std::int64_t done = 0, total = 0;
+};
+Steps steps_of(const std::vector<RunJob>& jobs) {
+  Steps steps;
+  for (const RunJob& job : jobs) {
+    const std::int64_t total = job.resolved.config.train.steps;
+    steps.total += total;
+    steps.done += std::min(total, lab::report::last_recorded_step(job.directory));
+  }
+  return steps;
+}
+
 struct Counts {
   std::int64_t done = 0, diverged = 0;
   std::vector<std::string> failures;  // directory and the log's last line
@@ -58,7 +74,7 @@ void count(Counts& counts, const lab::JobEnd& end, const std::string& directory)
 
 void print_table(const std::string& root) {
   const auto found = lab::report::collect({root}, {.series = false});
-  fmt::print("{}", lab::report::terminal_table(found.runs, {.colour = ::isatty(STDOUT_FILENO) == 1}));
+  fmt::print("{}", lab::report::terminal_table(found.runs, {.colour = wants_colour(STDOUT_FILENO)}));
 }
 
 }  // namespace
@@ -73,6 +89,8 @@ void write_tables(const std::vector<RunJob>& jobs, const std::string& root) {
 }
 
 int run_many(const std::vector<RunJob>& jobs, const RunManyOptions& options) {
+  lab::require_place_for(lab::Contents::folder_of_runs, options.root);
+  for (const RunJob& job : jobs) lab::require_place_for(lab::Contents::run, job.directory);
   if (!options.resume) require_unused(jobs);
   std::vector<lab::Job> commands;
   for (const RunJob& job : jobs) commands.push_back(job_of(job, options));
@@ -81,10 +99,14 @@ int run_many(const std::vector<RunJob>& jobs, const RunManyOptions& options) {
   {
     ProgressLine line(fmt::format("{} runs", jobs.size()), options.quiet);
     const auto start = std::chrono::steady_clock::now();
+    const std::int64_t begun = options.resume ? steps_of(jobs).done : 0;
     const auto show = [&] {
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      line.show(counts.done, static_cast<std::int64_t>(jobs.size()), fmt::format("{} diverged", counts.diverged),
-                seconds);
+      const Steps steps = steps_of(jobs);
+      std::string detail = fmt::format("steps, {} of {} runs", counts.done, jobs.size());
+      if (counts.diverged > 0) detail += fmt::format(", {} diverged", counts.diverged);
+      const bool over = counts.done == std::ssize(jobs);  // a run that diverged leaves steps undone
+      line.show(over ? steps.total : std::min(steps.done, steps.total - 1), steps.total, detail, seconds, begun);
     };
     outcome = lab::run_jobs(commands, {.max_parallel = jobs_at_once(jobs, options.jobs), .on_tick = show},
                             [&](const lab::JobEnd& end) {

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "config/keys.h"
 #include "config/source.h"
+#include "effect.h"
 #include "progress.h"
 #include "require.h"
 #include "self_path.h"
@@ -22,7 +23,7 @@ namespace {
 struct SweepArguments {
   std::string source, out;
   std::vector<std::string> assignments;
-  std::int64_t trials = 0;
+  std::int64_t trials = 0, seeds = 0, seed = -1;
   int jobs = 0;
   bool resume = false, quiet = false, print_config = false;
 };
@@ -31,6 +32,8 @@ lab::SweepDefinition definition_of(const SweepArguments& arguments) {
   const lab::Preset* preset = lab::find_preset(arguments.source);
   std::string text, name = arguments.source;
   if (preset != nullptr) {
+    SPECTRALCLIP_REQUIRE(preset->is_sweep, preset->name, " is no sweep but a single run: `spectralclip run ",
+                         preset->name, "`");
     text = preset->text;
   } else {
     text = read_text(arguments.source);
@@ -43,6 +46,9 @@ lab::SweepDefinition definition_of(const SweepArguments& arguments) {
     definition.set[key] = assignment.substr(assignment.find('=') + 1);
   }
   if (arguments.trials > 0) definition.trials = arguments.trials;
+  if (arguments.seeds > 0) definition.seeds = arguments.seeds;
+  if (arguments.seed >= 0) definition.seed = static_cast<std::uint64_t>(arguments.seed);
+  validate(definition);
   return definition;
 }
 
@@ -53,7 +59,14 @@ void require_runnable(const lab::SweepDefinition& definition) {
   for (const lab::Axis& axis : definition.space)
     for (const double value : {axis.low, axis.high}) assignments.push_back(fmt::format("{}={}", axis.key, value));
   const lab::Resolved resolved = lab::resolve(definition.preset, assignments);
-  require_read(find_task(resolved.config.task), resolved);
+  const lab::TaskInfo& task = find_task(resolved.config.task);
+  require_read(task, resolved);
+  for (const lab::Metric& metric : task.metrics)
+    SPECTRALCLIP_REQUIRE(
+        metric.name != definition.metric || (metric.better == lab::Better::larger) == definition.larger_is_better,
+        "sweep.better = \"", definition.larger_is_better ? "larger" : "smaller", "\", but ", metric.name, " of ",
+        task.name, " is better when it is ", definition.larger_is_better ? "smaller" : "larger");
+  require_effect(resolved.config, assignments);
 }
 
 std::string values_text(const lab::SweepDefinition& definition, const lab::Trial& trial) {
@@ -68,6 +81,7 @@ void show(ProgressLine& trials, ProgressLine& best, const lab::SweepProgress& pr
     return best.show(progress.done, progress.total, "seeds of the best", progress.seconds);
   std::string detail = progress.best ? fmt::format("best {:.4g}", progress.best->value.value_or(0)) : "";
   if (progress.diverged > 0) detail += fmt::format(", {} diverged", progress.diverged);
+  if (progress.refused > 0) detail += fmt::format(", {} refused", progress.refused);
   if (progress.failed > 0) detail += fmt::format(", {} failed", progress.failed);
   trials.show(progress.done, progress.total, detail, progress.seconds, begun);
 }
@@ -76,9 +90,21 @@ void print_best(const lab::SweepDefinition& definition, const lab::SweepResult& 
   if (!result.best) return fmt::print("no trial has a value\n");
   fmt::print("best of {}: {} {:.5g} (trial {}): {}\n", result.done, definition.metric, result.best->value.value_or(0),
              result.best->candidate.trial, values_text(definition, *result.best));
+  if (definition.seeds > 1) fmt::print("  that is the mean over {} seeds\n", definition.seeds);
+  if (!result.best_runs.empty()) fmt::print("over seeds that the search did not see:\n");
   for (const lab::BestRun& run : result.best_runs)
     fmt::print("  seed {}: {}\n", run.seed,
                run.value ? fmt::format("{:.5g}", *run.value) : std::string(name_of(run.status)));
+}
+
+void print_failures(const lab::SweepResult& result) {
+  if (result.status != lab::SweepStatus::incomplete) return;
+  const std::string what =
+      result.failed > 0 ? fmt::format("{} trials failed", result.failed) : "runs of the best failed";
+  fmt::print(stderr,
+             "spectralclip: {} for reasons outside their settings and count for nothing; the last one: {}\n"
+             "`--resume` tries them again.\n",
+             what, result.failure.empty() ? "see its log.txt" : result.failure);
 }
 
 int sweep(const SweepArguments& arguments) {
@@ -110,8 +136,9 @@ int sweep(const SweepArguments& arguments) {
   }
   if (result.status == lab::SweepStatus::already_finished) fmt::print("already finished: {}\n", directory);
   print_best(definition, result);
+  print_failures(result);
   fmt::print("`spectralclip report {}` draws it.\n", directory);
-  return kDone;
+  return result.status == lab::SweepStatus::incomplete ? 1 : kDone;
 }
 
 }  // namespace
@@ -126,6 +153,10 @@ void add_sweep(CLI::App& program, int& status) {
       ->allow_extra_args(false)
       ->take_all();
   command->add_option("--trials", arguments->trials, "instead of the definition's")->check(CLI::Range(1, 1000000));
+  command->add_option("--seed", arguments->seed, "first seed of every trial, and of the search (the definition's)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62));
+  command->add_option("--seeds-per-trial", arguments->seeds, "the mean over so many seeds decides (the definition's)")
+      ->check(CLI::Range(1, 1000));
   command->add_option("--out", arguments->out, "sweep directory (runs/NAME)");
   command->add_option("--jobs", arguments->jobs, "trials at once (as many as there are cores)")
       ->check(CLI::Range(1, 1024));

@@ -7,7 +7,7 @@
 #include "require.h"
 #include "spectralclip/settings.h"
 #include "studies/tasks.h"
-#include "training/training.h"
+#include "tasks/task_list.h"
 
 namespace spectralclip::cli {
 

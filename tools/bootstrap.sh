@@ -4,10 +4,11 @@
 # file), so the second run finds nothing to do. System packages come from apt, with sudo only when not root; Python parts
 # go into .venv. Does not upgrade, remove or configure anything.
 #
-#   tools/bootstrap.sh [build] [test] [torch] [lab] [browser] [fuzz] [aarch64] [lint] [lint-python]      default: build test
+#   tools/bootstrap.sh [build] [test] [abi] [torch] [lab] [browser] [mpi] [fuzz] [aarch64] [lint] [lint-python]
+# default: build test
 #
-# build, test, torch, lab and aarch64 (adds Debian's arm64 packages) are required; browser, fuzz and the lints are best
-# effort: only their own targets miss them.
+# build, test, torch, lab and aarch64 (adds Debian's arm64 packages) are required; abi, browser, mpi, fuzz and the lints are
+# best effort: only their own targets miss them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,6 +55,7 @@ look_for() {
       need_header gtest/gtest.h libgtest-dev
       need_command valgrind valgrind
       ;;
+    abi) need_command abidiff abigail-tools ;;
     torch) wants_python=yes ;;
     lab)
       need_header CLI/CLI.hpp libcli11-dev
@@ -64,7 +66,14 @@ look_for() {
       wants_python=yes # LibTorch, plotly.js
       ;;
     browser) need_command chromium chromium ;;
-    fuzz) tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev) ;;
+    mpi)
+      need_command mpirun openmpi-bin
+      have mpicxx || missing+=(libopenmpi-dev)
+      ;;
+    fuzz)
+      tools/find_fuzzing_clang.sh >/dev/null || missing+=(clang-14 libclang-rt-14-dev)
+      need_header nlohmann/json.hpp nlohmann-json3-dev
+      ;;
     aarch64)
       have_package libhwy-dev:arm64 || as_root dpkg --add-architecture arm64
       need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
@@ -81,7 +90,7 @@ look_for() {
       wants_python=yes
       wants_linters=yes
       ;;
-    *) die "unknown group '$1' (build, test, torch, lab, browser, fuzz, aarch64, lint, lint-python)" ;;
+    *) die "unknown group '$1' (build, test, abi, torch, lab, browser, mpi, fuzz, aarch64, lint, lint-python)" ;;
   esac
 }
 

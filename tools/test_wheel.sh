@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the newest wheel of dist/ into a new virtual environment and clips with it. torch comes from .venv by a .pth
-# file, because fetching it once more would take longer than everything else here.
+# file, because fetching it once more would take longer than everything else here. Neither step finds a compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,12 @@ python3 -m venv "$venv"
 site() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 echo "import site; site.addsitedir('$(site .venv)')" >"$(site "$venv")/torch-of-the-checkout.pth"
 echo "test-wheel: $wheel into $venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$wheel"
+# Whoever installs a wheel need have nothing to compile with: from here on there are only the programs of the environment.
+PATH="$PWD/$venv/bin"
+for tool in cc c++ gcc g++ clang clang++ cmake ninja make ld; do
+  if command -v "$tool"; then echo "test-wheel: $tool is still there" >&2; exit 1; fi
+done
+python -m pip install --quiet --disable-pip-version-check --no-deps "$wheel"
 cd "$venv"
 unset SPECTRALCLIP_LIBRARY PYTHONPATH
 bin/python - <<'PYTHON'
@@ -39,3 +44,5 @@ assert float(step.total_norm) > 0 and any(layer.clipped for layer in clipper.rep
 assert (here.parent / "py.typed").is_file(), "type hints are not installed"
 print(f"test-wheel: spectralclip {spectralclip.__version__} installed and clips")
 PYTHON
+# A user's program against the installed types; mypy itself is the checkout's.
+../../.venv/bin/python -m mypy --strict --python-executable bin/python --cache-dir mypy-cache ../../tests/python/typed_program.py

@@ -7,6 +7,7 @@ Verifies, then times, then says what missed its bar.  Exits with 1 when a result
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import gc
 import json
 import math
@@ -64,10 +65,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=_count, default=default, help=f"of torch and spectralclip ({default})")
     parser.add_argument("--rounds", type=_count, default=15, help="interleaved rounds (15); blocks1b, training: half")
     parser.add_argument("--only", type=_sections, default=list(SECTIONS), metavar="SECTION,...", help="see below")
+    parser.add_argument("--device", default="cpu", help="where gradients lie (cpu); cuda: the sets alone")
     parser.add_argument("--quick", action="store_true", help="tiny sets, three rounds: does it run, not how fast")
     parser.add_argument("--json", metavar="FILE", help="everything measured, raw times included; - for stdout alone")
     parser.add_argument("--markdown", metavar="FILE", help="what is printed, into a file as well")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.device != "cpu":
+        if torch.device(options.device).type != "cuda" or not torch.cuda.is_available():
+            parser.error(f"--device {options.device}: no such CUDA device here")
+        options.only = [name for name in options.only if name not in ("dense", "training")]
+    return options
 
 
 def _set_options(key: str, options: argparse.Namespace) -> set_run.SetOptions:
@@ -86,6 +93,7 @@ def _training_options(options: argparse.Namespace) -> training.TrainingOptions:
 
 def _run(options: argparse.Namespace) -> tuple[list[set_run.SetResult], training.TrainingResult | None]:
     plans = gradients.QUICK_PLANS if options.quick else gradients.PLANS
+    plans = tuple(dataclasses.replace(plan, device=options.device) for plan in plans)
     set_run.prime(plans[0])
     sets = [set_run.run_set(plan, _set_options(plan.key, options)) for plan in plans if plan.key in options.only]
     trained = training.run_training(_training_options(options)) if "training" in options.only else None

@@ -48,6 +48,7 @@ class SetPlan:
     title: str
     width: int
     blocks: int
+    device: str = "cpu"
     evict_bytes: int = 64 << 20  # read after a restore, so that no contender finds its input in the caches
 
     @property
@@ -87,6 +88,11 @@ class Layer:
     def work(self) -> torch.Tensor:
         return gradient_of(self.parameter)
 
+    @property
+    def result(self) -> torch.Tensor:
+        """On the host, where references are."""
+        return self.work.cpu()
+
     def sigma(self, variant: int) -> list[float]:
         lifted = self.directions if self.loud[variant] else 0
         return [self.scale * (LIFT * (1 - SPREAD * i) if i < lifted else relative_sigma(i)) for i in range(TERMS)]
@@ -116,15 +122,15 @@ def _gradient(
     return G.addmm_(left, right, alpha=-1)
 
 
-def _fill(layer: Layer, seed: int) -> None:
+def _fill(layer: Layer, seed: int, device: str) -> None:
     generator = torch.Generator().manual_seed(seed)
     U = V = None
     for variant in range(VARIANTS):
         U, V = _turned(U, layer.shape[0], generator), _turned(V, layer.shape[1], generator)
         bulk = BULK * layer.scale
         layer.master.append(_gradient(U.float(), V.float(), layer.sigma(variant), bulk, generator))
-    layer.parameter = torch.nn.Parameter(torch.empty(layer.shape))  # never touched: address space only
-    layer.parameter.grad = layer.master[0].clone()
+    layer.parameter = torch.nn.Parameter(torch.empty(layer.shape, device=device))  # never touched: address space only
+    layer.parameter.grad = layer.master[0].clone().to(device)
 
 
 class LayerSet:
@@ -136,8 +142,8 @@ class LayerSet:
         self.layers = [_plan_layer(plan, i, count) for i in range(count)]
         for i, layer in enumerate(self.layers):
             show_progress(f"{plan.key}: making layer {i + 1} of {count}", stage=i == 0)
-            _fill(layer, seed=1000 + i)
-        self._others = torch.ones(plan.evict_bytes // 4)
+            _fill(layer, seed=1000 + i, device=plan.device)
+        self._others = torch.ones(plan.evict_bytes // 4, device=plan.device)
 
     @property
     def parameters(self) -> list[torch.nn.Parameter]:

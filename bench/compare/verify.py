@@ -59,7 +59,7 @@ def _check_claims(contender: Contender, layer: Layer, step: int, result: LayerRe
         return f"{result.clipped} directions clipped instead of {clipped}"
     if result.status not in allowed:
         return f"status {result.status}"
-    if clipped == 0 and not torch.equal(layer.work, layer.master[step % VARIANTS]):
+    if clipped == 0 and not torch.equal(layer.result, layer.master[step % VARIANTS]):
         return "changed though nothing was above tau"
     return None
 
@@ -71,7 +71,7 @@ def _check_promise(
     removes; rounding aside."""
     if result.status != "ok":
         return None
-    distance = reference.distance(layer.master[step % VARIANTS], layer.work, result.tau)
+    distance = reference.distance(layer.master[step % VARIANTS], layer.result, result.tau)
     allowed = 3 * (contender.tolerance * reference.removed_norm(result.tau) + MARGIN * result.tau)
     allowed += reference.rounding()
     return None if distance <= allowed else f"ok, but {distance / allowed:.3g} times as far off as that allows"
@@ -81,7 +81,7 @@ def _check_norm(set_: LayerSet, step: int) -> list[str]:
     """Every layer is the same multiple of what it was, below one."""
     factors = []
     for layer in set_.layers:
-        before, after = layer.master[step % VARIANTS], layer.work
+        before, after = layer.master[step % VARIANTS], layer.result
         factor = float(torch.sum(before.double() * after) / torch.sum(before.double().square()))
         factors.append(factor)
         if not torch.allclose(after, before * factor, rtol=1e-5, atol=0):
@@ -104,7 +104,7 @@ def verify_step(set_: LayerSet, contender: Contender, step: int, references: dic
         reference = references.get((number, step % VARIANTS))
         if reference is not None and expected_clipped(contender, layer, step % VARIANTS) > 0:
             before = layer.master[step % VARIANTS]
-            error, right = removed_error(reference, before, layer.work, result.tau, contender.wrong_share)
+            error, right = removed_error(reference, before, layer.result, result.tau, contender.wrong_share)
             contender.errors.append(error)
             what = what or (None if right else f"removed part wrong by {error:.3g}")
             what = what or _check_promise(contender, reference, layer, step, result)

@@ -66,17 +66,17 @@ int main() try {
     optimizer.zero_grad();
     const torch::Tensor loss = torch::cross_entropy_loss(model->forward(batch.points), batch.arms);
     loss.backward();
-    clipper.step();  // … and one line in each step.
+    const auto report = clipper.step();  // … and one line in each step.
     optimizer.step();
 
     const double value = loss.item<double>();
     average = step == 0 ? value : 0.95 * average + 0.05 * value;
     if (step == 0) first = value;
-    const spectralclip::StepReport report = clipper.report();
-    caught += spike && report.norm_after < report.norm_before;
+    const double norm = report.total_norm.item<double>();
+    caught += spike && report.norm_after() < norm;
     if (step % 50 == 0 || spike) {
-      std::printf("step %3d  loss %.4f  norm %9.4f -> %7.4f  layers clipped %d%s\n", step, value, report.norm_before,
-                  report.norm_after, static_cast<int>(report.layers_clipped), spike ? "  (spike)" : "");
+      std::printf("step %3d  loss %.4f  norm %9.4f -> %7.4f  layers clipped %d%s\n", step, value, norm,
+                  report.norm_after(), static_cast<int>(report.clipped().size()), spike ? "  (spike)" : "");
     }
   }
   print_layers(clipper.report());

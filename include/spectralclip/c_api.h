@@ -7,19 +7,26 @@
  *             Only gradients (during a step) and the executor's context (for the clipper's life) are borrowed.
  *             Strings in reports belong to the clipper and live as long as it does.
  * Threads     Different clippers may be used by different threads at once; one clipper by one thread at a time.
- * Options     Begin with the matching sclip_*_init, then change fields: it sets struct_size, which is checked.
+ * Sizes       Every struct begins with struct_size, the bytes it has for the program: begin with the matching
+ * sclip_*_init (or sclip_*_of), then change fields. Structs grow at their end only, so a program and a library of
+ * different versions meet in what both know (docs/abi.md). The structs of an array are of one size.
  */
 #ifndef SPECTRALCLIP_C_API_H
 #define SPECTRALCLIP_C_API_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-#if defined(__GNUC__)
-#define SCLIP_API __attribute__((visibility("default")))
-#else
-#define SCLIP_API
-#endif
+#include "spectralclip/export.h"
+
+#define SCLIP_API SPECTRALCLIP_EXPORT
+
+/* Of this header; sclip_version() and sclip_version_number() are those of the library. */
+#define SCLIP_VERSION_MAJOR 0
+#define SCLIP_VERSION_MINOR 1
+#define SCLIP_VERSION_PATCH 0
+#define SCLIP_VERSION (SCLIP_VERSION_MAJOR * 10000 + SCLIP_VERSION_MINOR * 100 + SCLIP_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,12 +65,14 @@ enum {
   SCLIP_CLIP_RANK_EXHAUSTED = 2,
   SCLIP_CLIP_FACTORIZATION_FAILED = 3,
   SCLIP_CLIP_NOT_CONVERGED = 4,
-  SCLIP_CLIP_OUT_OF_RANGE = 5
+  SCLIP_CLIP_OUT_OF_RANGE = 5,
+  SCLIP_CLIP_OUT_OF_MEMORY = 6
 };
 enum { SCLIP_BOUND_CERTAIN = 0, SCLIP_BOUND_ESTIMATED = 1 };
 
 /* rows x cols entries, row-major; row_stride in entries, 0 means packed. */
 typedef struct sclip_matrix {
+  uint64_t struct_size;
   void* data;
   int32_t type; /* SCLIP_FLOAT32 … */
   int64_t rows;
@@ -122,6 +131,7 @@ typedef struct sclip_rule {
 /* A pool of the host's. run() calls task(task_context, 0) … task(task_context, count - 1), each once, on any threads,
  * and returns when all are done. It is called only during a step of the clipper and must not let exceptions escape. */
 typedef struct sclip_executor {
+  uint64_t struct_size;
   void* context;
   int32_t concurrency; /* how many tasks run at once, >= 1 */
   void (*run)(void* context, int64_t count, void (*task)(void* task_context, int64_t i), void* task_context);
@@ -129,19 +139,20 @@ typedef struct sclip_executor {
 
 typedef struct sclip_clipper_options {
   uint64_t struct_size;
-  sclip_threshold_options threshold;
-  sclip_clip_options clip;
-  const char* const* skip_patterns; /* globs of parameters to leave alone: tried first … */
+  const sclip_threshold_options* threshold; /* NULL: defaults */
+  const sclip_clip_options* clip;           /* NULL: defaults */
+  const char* const* skip_patterns;         /* globs of parameters to leave alone: tried first … */
   int64_t skip_pattern_count;
   const sclip_rule* rules; /* … then these, then the default rules */
   int64_t rule_count;
   int32_t on_nonfinite;
   int32_t observe_only;
-  int32_t threads;         /* of the clipper's own pool, the caller included; 0: one per hardware thread */
-  sclip_executor executor; /* executor.run == NULL: the clipper's own pool */
+  int32_t threads;                /* of the clipper's own pool, the caller included; 0: one per hardware thread */
+  const sclip_executor* executor; /* NULL: the clipper's own pool */
 } sclip_clipper_options;
 
 typedef struct sclip_parameter {
+  uint64_t struct_size;
   const char* name;
   const int64_t* shape;
   int64_t dims; /* 0: a scalar, shape may be NULL */
@@ -149,6 +160,7 @@ typedef struct sclip_parameter {
 
 /* data == NULL: no gradient in this step. The matrices of a batch follow each other at rows * row_stride. */
 typedef struct sclip_gradient {
+  uint64_t struct_size;
   void* data;
   int32_t type;
   int64_t row_stride; /* 0: packed */
@@ -156,6 +168,7 @@ typedef struct sclip_gradient {
 
 /* ClipReport of report.h. */
 typedef struct sclip_clip_report {
+  uint64_t struct_size;
   int32_t status;
   int32_t method;
   double tau;
@@ -173,6 +186,7 @@ typedef struct sclip_clip_report {
 } sclip_clip_report;
 
 typedef struct sclip_layer_report {
+  uint64_t struct_size;
   const char* name;
   int64_t rows;
   int64_t cols;
@@ -181,25 +195,28 @@ typedef struct sclip_layer_report {
   int32_t has_gradient;
   int64_t steps;
   int64_t steps_clipped;
-  sclip_clip_report clip; /* of the latest step */
+  const char* hint; /* what about this layer may not be meant, "" mostly: a stack of matrices taken as one, … */
 } sclip_layer_report;
 
 typedef struct sclip_step_report {
+  uint64_t struct_size;
   int64_t step;
-  double norm_before;
+  double total_norm; /* before clipping, over all layers with a finite gradient, skipped ones included */
   double norm_after;
   int64_t layers_clipped;
   int64_t layers_not_finite;
   int64_t layers_rank_exhausted;
   int64_t layers_not_converged;
   int64_t layers_out_of_range;
+  int64_t layers_out_of_memory;
   int32_t left_all;
 } sclip_step_report;
 
 typedef struct sclip_clipper sclip_clipper;
 
-/* Static strings; never fail; any thread. */
+/* Static strings; never fail; any thread. A value that means nothing is "unknown". */
 SCLIP_API const char* sclip_version(void);
+SCLIP_API int32_t sclip_version_number(void); /* as SCLIP_VERSION */
 SCLIP_API const char* sclip_simd_target(void);
 SCLIP_API const char* sclip_clip_status_name(int32_t clip_status); /* "ok", "not_finite", … */
 SCLIP_API const char* sclip_method_name(int32_t method);
@@ -208,11 +225,78 @@ SCLIP_API const char* sclip_treatment_name(int32_t treatment);
 /* Text of the calling thread's latest failure, "" before the first; valid until that thread's next failure. */
 SCLIP_API const char* sclip_last_error(void);
 
-/* Defaults, struct_size included. NULL is ignored. */
-SCLIP_API void sclip_clip_options_init(sclip_clip_options* options);
-SCLIP_API void sclip_threshold_options_init(sclip_threshold_options* options);
-SCLIP_API void sclip_rule_init(sclip_rule* rule);
-SCLIP_API void sclip_clipper_options_init(sclip_clipper_options* options);
+/* Defaults and the size, for structs as large as struct_size says (an older library fills what it knows, the rest with
+ * zeros, which is always the default of a new field). NULL is ignored. C and C++ programs use the functions below. */
+SCLIP_API void sclip_clip_options_init_sized(sclip_clip_options* options, uint64_t struct_size);
+SCLIP_API void sclip_threshold_options_init_sized(sclip_threshold_options* options, uint64_t struct_size);
+SCLIP_API void sclip_rule_init_sized(sclip_rule* rule, uint64_t struct_size);
+SCLIP_API void sclip_clipper_options_init_sized(sclip_clipper_options* options, uint64_t struct_size);
+
+static inline void sclip_clip_options_init(sclip_clip_options* options) {
+  sclip_clip_options_init_sized(options, sizeof *options);
+}
+static inline void sclip_threshold_options_init(sclip_threshold_options* options) {
+  sclip_threshold_options_init_sized(options, sizeof *options);
+}
+static inline void sclip_rule_init(sclip_rule* rule) { sclip_rule_init_sized(rule, sizeof *rule); }
+static inline void sclip_clipper_options_init(sclip_clipper_options* options) {
+  sclip_clipper_options_init_sized(options, sizeof *options);
+}
+
+/* Reports: everything zero, and the size. */
+static inline void sclip_clip_report_init(sclip_clip_report* report) {
+  memset(report, 0, sizeof *report);
+  report->struct_size = sizeof *report;
+}
+static inline void sclip_layer_report_init(sclip_layer_report* report) {
+  memset(report, 0, sizeof *report);
+  report->struct_size = sizeof *report;
+}
+static inline void sclip_step_report_init(sclip_step_report* report) {
+  memset(report, 0, sizeof *report);
+  report->struct_size = sizeof *report;
+}
+
+/* A packed matrix, a packed gradient (data NULL: none in this step), a parameter, a pool. */
+static inline sclip_matrix sclip_matrix_of(void* data, int32_t type, int64_t rows, int64_t cols) {
+  sclip_matrix matrix;
+  memset(&matrix, 0, sizeof matrix);
+  matrix.struct_size = sizeof matrix;
+  matrix.data = data;
+  matrix.type = type;
+  matrix.rows = rows;
+  matrix.cols = cols;
+  return matrix;
+}
+static inline sclip_gradient sclip_gradient_of(void* data, int32_t type) {
+  sclip_gradient gradient;
+  memset(&gradient, 0, sizeof gradient);
+  gradient.struct_size = sizeof gradient;
+  gradient.data = data;
+  gradient.type = type;
+  return gradient;
+}
+static inline sclip_parameter sclip_parameter_of(const char* name, const int64_t* shape, int64_t dims) {
+  sclip_parameter parameter;
+  memset(&parameter, 0, sizeof parameter);
+  parameter.struct_size = sizeof parameter;
+  parameter.name = name;
+  parameter.shape = shape;
+  parameter.dims = dims;
+  return parameter;
+}
+static inline sclip_executor sclip_executor_of(void* context, int32_t concurrency,
+                                               void (*run)(void* context, int64_t count,
+                                                           void (*task)(void* task_context, int64_t i),
+                                                           void* task_context)) {
+  sclip_executor executor;
+  memset(&executor, 0, sizeof executor);
+  executor.struct_size = sizeof executor;
+  executor.context = context;
+  executor.concurrency = concurrency;
+  executor.run = run;
+  return executor;
+}
 
 /* Clamps the singular values of G at tau >= 0 in place, on the calling thread. Stateless; any threads at once on
  * different matrices. options NULL: defaults. report NULL: not wanted. */
@@ -235,19 +319,69 @@ SCLIP_API sclip_status sclip_clipper_step(sclip_clipper* clipper, const sclip_gr
 SCLIP_API int64_t sclip_clipper_layer_count(const sclip_clipper* clipper);
 SCLIP_API int64_t sclip_clipper_steps(const sclip_clipper* clipper);
 SCLIP_API int64_t sclip_clipper_workspace_bytes(const sclip_clipper* clipper);
+/* What the layer is and has seen, and what the latest step did with it. report, clip NULL: not wanted. */
 SCLIP_API sclip_status sclip_clipper_layer_report(const sclip_clipper* clipper, int64_t layer,
-                                                  sclip_layer_report* report);
+                                                  sclip_layer_report* report, sclip_clip_report* clip);
 
 /* Atomic: an old file at `path` survives any failure. */
 SCLIP_API sclip_status sclip_clipper_save(const sclip_clipper* clipper, const char* path);
-/* Into a clipper of the same parameters; after a failure it is as it was. */
+/* Into a clipper of the same parameters; after a failure it is as it was. Thresholds of another kind or with other
+ * settings take over what they can use of the saved past. */
 SCLIP_API sclip_status sclip_clipper_load(sclip_clipper* clipper, const char* path);
+/* What the latest load or deserialize could not take over as it was, a line for each difference; "" when everything
+ * was, and for NULL. Belongs to the clipper; valid until its next load. */
+SCLIP_API const char* sclip_clipper_load_notes(const sclip_clipper* clipper);
 
 /* The same state as bytes, for a checkpoint of the host's. The size holds until the next step or load. */
 SCLIP_API int64_t sclip_clipper_serialized_size(const sclip_clipper* clipper);
 /* Fills buffer[0 … serialized_size); capacity below that is SCLIP_INVALID_ARGUMENT. */
 SCLIP_API sclip_status sclip_clipper_serialize(const sclip_clipper* clipper, void* buffer, int64_t capacity);
 SCLIP_API sclip_status sclip_clipper_deserialize(sclip_clipper* clipper, const void* bytes, int64_t size);
+
+/* ---- Parameters that are split over processes: each holds `extent` indices of one axis (Shard of rules.h). */
+typedef struct sclip_shard {
+  uint64_t struct_size;
+  int32_t axis; /* -1: every process holds all of it */
+  int64_t extent;
+  int64_t first; /* of a batch axis */
+} sclip_shard;
+
+/* Replaces count numbers (SCLIP_FLOAT32 or SCLIP_FLOAT64) by their sums over all processes, which must come out with
+ * the same bits. Returns 0, or anything else after a failure: then the step ends with SCLIP_INTERNAL_ERROR. */
+typedef struct sclip_reduction {
+  uint64_t struct_size;
+  void* context;
+  int32_t (*sum)(void* context, void* numbers, int64_t count, int32_t type);
+} sclip_reduction;
+
+static inline sclip_shard sclip_shard_of(int32_t axis, int64_t extent) {
+  sclip_shard shard;
+  memset(&shard, 0, sizeof shard);
+  shard.struct_size = sizeof shard;
+  shard.axis = axis;
+  shard.extent = extent;
+  return shard;
+}
+static inline sclip_reduction sclip_reduction_of(int32_t (*sum)(void* context, void* numbers, int64_t count,
+                                                                int32_t type),
+                                                 void* context) {
+  sclip_reduction reduction;
+  memset(&reduction, 0, sizeof reduction);
+  reduction.struct_size = sizeof reduction;
+  reduction.context = context;
+  reduction.sum = sum;
+  return reduction;
+}
+
+/* shards[i] belongs to parameters[i], whose shapes are those of all processes together. */
+SCLIP_API sclip_status sclip_clipper_create_split(const sclip_parameter* parameters, const sclip_shard* shards,
+                                                  int64_t parameter_count, const sclip_clipper_options* options,
+                                                  sclip_clipper** clipper);
+/* Called by all processes with their parts; one that is empty has any pointer that is not NULL. Differences between
+ * processes end the step everywhere, with nothing written. */
+SCLIP_API sclip_status sclip_clipper_step_split(sclip_clipper* clipper, const sclip_gradient* gradients,
+                                                int64_t gradient_count, const sclip_reduction* reduction,
+                                                sclip_step_report* report);
 
 #ifdef __cplusplus
 }

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "spectralclip/executor.h"
+#include "spectralclip/export.h"
 #include "spectralclip/matrix.h"
 #include "spectralclip/options.h"
+#include "spectralclip/reduction.h"
 #include "spectralclip/report.h"
 #include "spectralclip/rules.h"
 #include "spectralclip/threshold.h"
@@ -32,7 +34,8 @@ struct ClipperOptions {
 };
 
 // One parameter's gradient in this step. data == nullptr: no gradient, the layer does not advance.
-// Row-major; row_stride 0 means packed. The matrices of a batch follow each other at rows * row_stride.
+// Row-major; row_stride 0 means packed. The matrices of a batch follow each other at rows * row_stride. Of a parameter
+// that is split over ranks: the local part; where that is empty, any address that is not null says there is a gradient.
 struct Gradient {
   void* data = nullptr;
   ScalarType type = ScalarType::float32;
@@ -46,7 +49,8 @@ struct LayerReport {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   Treatment treatment = Treatment::spectral;
-  std::string rule;  // label of the rule that applied
+  std::string rule;       // label of the rule that applied
+  std::string hint = {};  // what about this layer may not be meant; empty mostly
   bool has_gradient = false;
   std::int64_t steps = 0;          // gradients seen by this layer
   std::int64_t steps_clipped = 0;  // … and how many of them were clipped
@@ -54,19 +58,20 @@ struct LayerReport {
 };
 
 struct StepReport {
-  std::int64_t step = 0;   // 1 for the first
-  double norm_before = 0;  // total norm over all layers with a finite gradient, skipped ones included
+  std::int64_t step = 0;  // 1 for the first
+  double total_norm = 0;  // before clipping, over all layers with a finite gradient, skipped ones included
   double norm_after = 0;
   std::int64_t layers_clipped = 0;
   std::int64_t layers_not_finite = 0;
   std::int64_t layers_rank_exhausted = 0;
   std::int64_t layers_not_converged = 0;
   std::int64_t layers_out_of_range = 0;
+  std::int64_t layers_out_of_memory = 0;
   bool left_all = false;                // OnNonFinite::leave_all found a non-finite layer: nothing was touched
   std::span<const LayerReport> layers;  // valid until the next step
 };
 
-class Clipper {
+class SPECTRALCLIP_EXPORT Clipper {
  public:
   // Names must be unique after normalized_name(). Throws InvalidArgument on bad options or shapes.
   explicit Clipper(std::vector<Parameter> parameters, ClipperOptions options = {});
@@ -75,8 +80,16 @@ class Clipper {
   Clipper& operator=(Clipper&&) noexcept;
 
   // gradients[i] belongs to parameters[i]. After the first step nothing is allocated (a rank that grows excepted).
+  // Throws before anything is written or not at all: a layer for which memory runs out later on is left as it was, and
+  // says so (ClipStatus::out_of_memory), like one that is not finite.
   StepReport step(std::span<const Gradient> gradients, Executor& executor);
   StepReport step(std::span<const Gradient> gradients);  // on a pool of our own, one thread per core
+
+  // The same where parameters are split over ranks (Parameter::shard), all of them over those of `reduction`, whatever
+  // their group: every rank calls it with its parts. Thresholds and reports (of the whole matrices) are equal on all
+  // ranks. Throws RanksDisagree on every rank, with nothing written, when names, options, states or the presence of a
+  // gradient differ, and what `reduction` throws.
+  StepReport step(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor);
 
   // One parameter's gradient alone, as soon as it is there (a hook inside backward): the layers of that parameter
   // advance, all others and steps() stay as they are. On not finite that layer is left alone, whatever on_nonfinite
@@ -96,6 +109,10 @@ class Clipper {
   void deserialize(std::span<const std::uint8_t> bytes);  // throws StateFileError, the clipper stays as it was
   void save(const std::string& path) const;
   void load(const std::string& path);
+  // What the latest deserialize() or load() could not take over as it was: a threshold of another kind or with other
+  // settings uses what it can of the saved past. A line for each difference, naming layers; empty when nothing was
+  // lost.
+  [[nodiscard]] std::span<const std::string> load_notes() const noexcept;
 
  private:
   friend struct ClipperInternals;  // src/clipper/internals.h: for adapters of this tree

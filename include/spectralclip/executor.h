@@ -7,6 +7,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "spectralclip/export.h"
+
 namespace spectralclip {
 
 // A borrowed callable void(int64_t): no allocation, valid for the duration of the call it is passed to.
@@ -23,7 +25,7 @@ class TaskRef {
   void (*call_)(void*, std::int64_t);
 };
 
-class Executor {
+class SPECTRALCLIP_EXPORT Executor {
  public:
   virtual ~Executor() = default;
   // How many tasks can run at once; used for scheduling only, never for splitting sums.
@@ -34,10 +36,10 @@ class Executor {
 };
 
 // Runs everything on the calling thread.
-[[nodiscard]] Executor& serial_executor() noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT Executor& serial_executor() noexcept;
 
 // A small pool of std::threads; the calling thread works too, so ThreadPool(1) starts none.
-class ThreadPool final : public Executor {
+class SPECTRALCLIP_EXPORT ThreadPool final : public Executor {
  public:
   explicit ThreadPool(int threads = 0);  // 0: one per hardware thread
   ~ThreadPool() override;

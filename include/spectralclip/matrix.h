@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "spectralclip/export.h"
+
 namespace spectralclip {
 
 // Storage-only 16-bit floats; arithmetic is done in float32 after conversion (kernels/convert.h).
@@ -20,7 +22,12 @@ enum class ScalarType : std::uint8_t { float32 = 0, float64 = 1, bfloat16 = 2, f
 [[nodiscard]] constexpr std::int64_t size_of(ScalarType type) noexcept {
   return type == ScalarType::float64 ? 8 : type == ScalarType::float32 ? 4 : 2;
 }
-[[nodiscard]] const char* to_string(ScalarType type) noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(ScalarType type) noexcept;
+
+// Entries lie at multiples of their size.
+[[nodiscard]] inline bool is_aligned(const void* data, ScalarType type) noexcept {
+  return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(type)) == 0;
+}
 
 template <class T>
 inline constexpr ScalarType kScalarTypeOf = std::is_same_v<T, double>     ? ScalarType::float64
@@ -67,7 +74,8 @@ struct AnyMatrix {
   [[nodiscard]] std::int64_t entries() const noexcept { return rows * cols; }
 };
 
-// Throws InvalidArgument unless the window is usable: non-null, at least 1 x 1, row_stride >= cols, no overflow.
-void validate(const AnyMatrix& G);
+// Throws InvalidArgument unless the window is usable: non-null, aligned to its entries, at least 1 x 1, row_stride >=
+// cols, no overflow.
+SPECTRALCLIP_EXPORT void validate(const AnyMatrix& G);
 
 }  // namespace spectralclip

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "spectralclip/export.h"
+
 namespace spectralclip {
 
 enum class Method : std::uint8_t {
@@ -16,12 +18,13 @@ enum class Method : std::uint8_t {
   newton_schulz = 4,  // clamp by matrix-sign iterations: products only
   automatic = 5       // "auto": tracked, or gram where that is cheaper
 };
-[[nodiscard]] const char* to_string(Method method) noexcept;
-[[nodiscard]] Method parse_method(std::string_view name);  // throws InvalidArgument listing the names
+[[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(Method method) noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT Method
+parse_method(std::string_view name);  // throws InvalidArgument listing the names
 
 // What a search does that has read its budget and is not sure, or finds more above tau than its columns hold.
 enum class Exhausted : std::uint8_t {
-  go_exact = 0,  // finish with `gram`: everything above tau is clipped, at the price of a dense factorisation
+  go_exact = 0,  // finish whatever it costs, by the cheaper way: more reads and columns than the budget has, or `gram`
   report = 1,    // clip what was found and say `not_converged` or `rank_exhausted`
   automatic = 2  // "auto": stateless calls go_exact, clippers report, so that the price of a training step is bounded
 };
@@ -30,22 +33,22 @@ struct ClipOptions {
   Method method = Method::automatic;
   // sketched: the rank (10 when unset). tracked: unset lets the rank follow the spectrum; a value fixes it.
   std::optional<std::int64_t> rank = {};
-  std::int64_t oversampling = 5;              // sketched: extra columns beside the rank
-  int power_passes = 1;                       // sketched: fused passes beyond the first
+  std::int64_t oversampling = 5;               // sketched: extra columns beside the rank
+  int power_passes = 1;                        // sketched: fused passes beyond the first
   double tolerance = 1e-4;                     // tracked: wanted relative error of the removed part
   double margin = 1e-3;                        // tracked, sketched: values within tau (1 + margin) need not be lowered
   int max_passes = 8;                          // tracked: the budget, in reads of the matrix
   std::int64_t max_columns = 64;               // tracked: widest subspace that a free rank may grow to
   Exhausted exhausted = Exhausted::automatic;  // tracked with a free rank: when the budget or the columns are used up
   std::int64_t device_columns = 8;             // tracked by ATen operators: vectors followed, and lowered in a step at least
-  bool observe_only = false;                  // report what would be clipped, write nothing
-  bool measure_time = false;                  // fill ClipReport::seconds
+  bool observe_only = false;                   // report what would be clipped, write nothing
+  bool measure_time = false;                   // fill ClipReport::seconds
   std::uint64_t seed = 0;  // random columns come from (seed, matrix id, step, pass): an address, not a state
 
   friend bool operator==(const ClipOptions&, const ClipOptions&) = default;
 };
 
 // Throws InvalidArgument naming the option, its value and its range.
-void validate(const ClipOptions& options);
+SPECTRALCLIP_EXPORT void validate(const ClipOptions& options);
 
 }  // namespace spectralclip

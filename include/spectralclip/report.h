@@ -5,21 +5,24 @@
 #include <array>
 #include <cstdint>
 
+#include "spectralclip/export.h"
 #include "spectralclip/options.h"
 
 namespace spectralclip {
 
-// ok is a promise: nothing above tau (1 + margin) is left, and the result is within 3 (tolerance ||D||_F + margin tau) of
-// C_tau(G), D = G - C_tau(G). Certain for exact and gram (margin: rounding), true but for one case in 1,000 otherwise.
+// ok is a promise: nothing above tau (1 + margin) is left, and the result is within 3 (tolerance ||D||_F + margin tau)
+// of C_tau(G), D = G - C_tau(G). Certain for exact and gram (margin: rounding), true but for one case in 1,000
+// otherwise.
 enum class ClipStatus : std::uint8_t {
   ok = 0,                    // clipped (or nothing to clip)
   not_finite = 1,            // NaN or Inf in the gradient: left untouched, nothing observed
   rank_exhausted = 2,        // as many were lowered as the rank (or max_columns) allows; others above tau may remain
   factorization_failed = 3,  // a dense factorisation did not converge: left untouched
   not_converged = 4,         // the budget of passes is used up: what was found was lowered, something may remain
-  out_of_range = 5           // finite, but sigma_max or the norm is beyond the largest double: left untouched
+  out_of_range = 5,          // finite, but sigma_max or the norm is beyond the largest double: left untouched
+  out_of_memory = 6          // the memory for its work could not be had: left untouched
 };
-[[nodiscard]] const char* to_string(ClipStatus status) noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(ClipStatus status) noexcept;
 // Whether the gradient was looked at as a whole: its sigma_max counts for the threshold, and the step as a step.
 [[nodiscard]] constexpr bool observed(ClipStatus status) noexcept {
   return status == ClipStatus::ok || status == ClipStatus::rank_exhausted || status == ClipStatus::not_converged;
@@ -30,7 +33,7 @@ enum class BoundKind : std::uint8_t {
   certain = 0,   // follows from the energy that was not captured; cannot fail beyond rounding
   estimated = 1  // follows from random probes; fails with probability at most kEstimateFailure
 };
-[[nodiscard]] const char* to_string(BoundKind kind) noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(BoundKind kind) noexcept;
 
 inline constexpr double kEstimateFailure = 1e-3;
 

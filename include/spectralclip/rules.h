@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "spectralclip/export.h"
 #include "spectralclip/options.h"
 #include "spectralclip/threshold.h"
 
@@ -18,15 +19,26 @@ enum class Treatment : std::uint8_t {
   norm = 1,      // clamp the Frobenius norm (what C_tau does to a vector)
   skip = 2       // leave alone
 };
-[[nodiscard]] const char* to_string(Treatment treatment) noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT const char* to_string(Treatment treatment) noexcept;
 
-// A parameter as the model knows it: a name and a shape, row-major.
+// What a rank holds of a parameter that is split over ranks along one axis: `extent` indices of it. By the rule's
+// reading of the axes that is a part of the rows or of the columns of each matrix (which ones does not matter to
+// singular values, and none is legal), or, of a batch axis, whole matrices from `first` on.
+struct Shard {
+  int axis = -1;  // none: every rank holds all of it
+  std::int64_t extent = 0;
+  std::int64_t first = 0;  // of a batch axis
+  int group = 0;           // layers of one group are split over the same ranks and summed together
+};
+
+// A parameter as the model knows it: a name and a shape, row-major, of all ranks together.
 struct Parameter {
   std::string name;
   std::vector<std::int64_t> shape;
   // Settings of its own (a parameter group's), instead of the clipper's; those of a rule stand before them.
   std::optional<ThresholdOptions> threshold = {};
   std::optional<ClipOptions> clip = {};
+  Shard shard = {};
 };
 
 struct Rule {
@@ -43,11 +55,12 @@ struct Rule {
   std::string label = {};  // shown per layer: why this rule
 };
 
-// Skips embeddings and heads by the names the published clipper skips (LayerNorms inside embeddings excepted),
-// clips vectors by norm and everything else as (out, rest).
-[[nodiscard]] std::vector<Rule> default_rules();
+// Skips embeddings and heads by the names the published clipper skips (LayerNorms inside embeddings excepted) and heads
+// at the top of a model (head, classifier, output, embed_out); takes stacked experts (e, m, n) as e matrices; clips
+// vectors by norm and everything else as (out, rest).
+[[nodiscard]] SPECTRALCLIP_EXPORT std::vector<Rule> default_rules();
 
-[[nodiscard]] bool glob_match(std::string_view pattern, std::string_view text) noexcept;
+[[nodiscard]] SPECTRALCLIP_EXPORT bool glob_match(std::string_view pattern, std::string_view text) noexcept;
 
 // A parameter after its rule: `count` matrices of rows x cols, packed one after another.
 struct Matricized {
@@ -57,10 +70,10 @@ struct Matricized {
 };
 
 // The first rule that matches; throws InvalidArgument naming the parameter when none does.
-[[nodiscard]] const Rule& find_rule(const std::vector<Rule>& rules, const Parameter& parameter);
-[[nodiscard]] Matricized matricize(const Rule& rule, const Parameter& parameter);
+[[nodiscard]] SPECTRALCLIP_EXPORT const Rule& find_rule(const std::vector<Rule>& rules, const Parameter& parameter);
+[[nodiscard]] SPECTRALCLIP_EXPORT Matricized matricize(const Rule& rule, const Parameter& parameter);
 
 // Drops wrapper prefixes ("module.", "_orig_mod.", "_fsdp_wrapped_module.") anywhere in a name.
-[[nodiscard]] std::string normalized_name(std::string_view name);
+[[nodiscard]] SPECTRALCLIP_EXPORT std::string normalized_name(std::string_view name);
 
 }  // namespace spectralclip

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "spectralclip/clipper.h"
+#include "spectralclip/export.h"
 
 namespace spectralclip {
 
@@ -19,17 +20,18 @@ struct Setting {
 };
 
 // All settings of an options struct with their present values.
-[[nodiscard]] std::vector<Setting> settings_of(const ClipOptions& options);
-[[nodiscard]] std::vector<Setting> settings_of(const ThresholdOptions& options);
-[[nodiscard]] std::vector<Setting> settings_of(const Rule& rule);
+[[nodiscard]] SPECTRALCLIP_EXPORT std::vector<Setting> settings_of(const ClipOptions& options);
+[[nodiscard]] SPECTRALCLIP_EXPORT std::vector<Setting> settings_of(const ThresholdOptions& options);
+[[nodiscard]] SPECTRALCLIP_EXPORT std::vector<Setting> settings_of(const Rule& rule);
 
 // Sets one option. Throws InvalidArgument naming the option, the value and what is allowed; an unknown name is refused
 // with the nearest known one. Ranges that involve the type alone are checked here, the others by validate().
-void set_option(ClipOptions& options, std::string_view name, std::string_view value);
-void set_option(ThresholdOptions& options, std::string_view name, std::string_view value);
-void set_option(Rule& rule, std::string_view name, std::string_view value);
+SPECTRALCLIP_EXPORT void set_option(ClipOptions& options, std::string_view name, std::string_view value);
+SPECTRALCLIP_EXPORT void set_option(ThresholdOptions& options, std::string_view name, std::string_view value);
+SPECTRALCLIP_EXPORT void set_option(Rule& rule, std::string_view name, std::string_view value);
 
 // The known name closest to `name` (edit distance), empty when none is near.
-[[nodiscard]] std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
+[[nodiscard]] SPECTRALCLIP_EXPORT std::string nearest_name(std::string_view name,
+                                                           const std::vector<std::string>& known);
 
 }  // namespace spectralclip

@@ -6,8 +6,11 @@
 #include "spectralclip/clipper.h"    // IWYU pragma: export
 #include "spectralclip/error.h"      // IWYU pragma: export
 #include "spectralclip/executor.h"   // IWYU pragma: export
+#include "spectralclip/factors.h"    // IWYU pragma: export
 #include "spectralclip/matrix.h"     // IWYU pragma: export
 #include "spectralclip/options.h"    // IWYU pragma: export
+#include "spectralclip/proposal.h"   // IWYU pragma: export
+#include "spectralclip/reduction.h"  // IWYU pragma: export
 #include "spectralclip/report.h"     // IWYU pragma: export
 #include "spectralclip/rules.h"      // IWYU pragma: export
 #include "spectralclip/settings.h"   // IWYU pragma: export

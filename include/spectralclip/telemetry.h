@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "spectralclip/clipper.h"
+#include "spectralclip/export.h"
 
 namespace spectralclip {
 
@@ -22,7 +23,7 @@ struct TelemetryOptions {
 // Extra fields of the caller's own for a step ("loss", "lr", …), written before the layers.
 using ExtraFields = std::vector<std::pair<std::string, double>>;
 
-class JsonlWriter {
+class SPECTRALCLIP_EXPORT JsonlWriter {
  public:
   explicit JsonlWriter(std::ostream& out, TelemetryOptions options = {});
   void write(const StepReport& report, const ExtraFields& extra = {});
@@ -32,7 +33,7 @@ class JsonlWriter {
   TelemetryOptions options_;
 };
 
-class CsvWriter {
+class SPECTRALCLIP_EXPORT CsvWriter {
  public:
   explicit CsvWriter(std::ostream& out, TelemetryOptions options = {});  // writes the header with the first row
   void write(const StepReport& report);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "spectralclip/export.h"
+
 namespace spectralclip {
 
 enum class ThresholdKind : std::uint8_t { constant = 0, ema = 1, quantile = 2 };
@@ -32,7 +34,7 @@ struct ThresholdOptions {
 };
 
 // Throws InvalidArgument naming the option, its value and its range.
-void validate(const ThresholdOptions& options);
+SPECTRALCLIP_EXPORT void validate(const ThresholdOptions& options);
 
 struct ThresholdState {
   std::int64_t observed = 0;   // values observed so far
@@ -41,16 +43,16 @@ struct ThresholdState {
   std::vector<double> sorted;  // the same values in order, so that a quantile is a look-up
 };
 
-[[nodiscard]] ThresholdState make_threshold_state(const ThresholdOptions& options);
+[[nodiscard]] SPECTRALCLIP_EXPORT ThresholdState make_threshold_state(const ThresholdOptions& options);
 
 // tau for the coming gradient; infinity means "leave it unclipped".
-[[nodiscard]] double threshold(const ThresholdOptions& options, const ThresholdState& state);
+[[nodiscard]] SPECTRALCLIP_EXPORT double threshold(const ThresholdOptions& options, const ThresholdState& state);
 
 // Records sigma_max of the unclipped gradient. Non-finite or negative values are refused (returns false, state as it
 // was).
-bool observe(const ThresholdOptions& options, ThresholdState& state, double sigma_max);
+SPECTRALCLIP_EXPORT bool observe(const ThresholdOptions& options, ThresholdState& state, double sigma_max);
 
 // "ema(0.9)", "quantile(0.85, window 100, linear)", "constant(1)": for reports and logs.
-[[nodiscard]] std::string to_string(const ThresholdOptions& options);
+[[nodiscard]] SPECTRALCLIP_EXPORT std::string to_string(const ThresholdOptions& options);
 
 }  // namespace spectralclip

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that decides what a run computes. Plain data with the paper's defaults; the name, the range and the help
-// of each field stand in declarations.h and nowhere else.
+// of each field stand in declarations.h and nowhere else; a task's own keys come from its folder (key_group.h).
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "config/key_group.h"
 #include "spectralclip/options.h"
 #include "spectralclip/threshold.h"
 
@@ -14,7 +17,10 @@ namespace spectralclip::lab {
 
 struct TrainConfig {
   std::int64_t steps = 30000;
+  double seconds = 0;  // of training, instead of steps; 0: by steps
   std::int64_t batch = 32;
+  std::int64_t accumulation = 1;      // batches a step
+  std::string autocast = "none";      // bfloat16: products of forward and backward in it
   std::int64_t warmup_steps = 0;      // learning rate: linear rise …
   std::string schedule = "constant";  // … then constant, linear or cosine to `final_lr` times the peak
   double final_lr = 0.0;
@@ -26,6 +32,13 @@ struct RecordConfig {
   std::int64_t layers_every = 250;       // thresholds and sigma_max of each layer; 0: never
   std::int64_t spectra_every = 0;        // all singular values before and after; 0: never
   std::int64_t checkpoint_every = 5000;  // 0: only when stopped and at the end
+  std::int64_t certify_every = 0;        // clipped gradients looked at in float64; 0: never
+};
+
+struct DataConfig {
+  std::string path = "found";  // "found": where the data set is found (data/locate.h)
+  double corrupt = 0;          // share of labels or tokens that are replaced …
+  std::int64_t corrupt_burst = 1;
 };
 
 struct OptimizerConfig {
@@ -38,6 +51,8 @@ struct OptimizerConfig {
   double beta1 = 0.9;         // adam, adamw
   double beta2 = 0.999;
   double eps = 1e-8;
+  std::string vectors = "same";  // what trains all but the matrices: same, adam, adamw …
+  double vector_lr = 1e-3;       // … with this rate
 };
 
 struct ClipConfig {
@@ -57,16 +72,6 @@ struct NoiseConfig {
   double scale = 2.0;                // Pareto's x_m; Gaussian's standard deviation
   double alpha = 1.1;                // Pareto's tail index
   std::int64_t rank = 1;
-};
-
-struct MlpConfig {
-  std::int64_t inputs = 100;
-  std::int64_t width = 100;
-  std::int64_t hidden = 3;   // hidden layers
-  std::int64_t factors = 3;  // y = x_1 … x_factors
-  std::int64_t samples = 10000;
-  double validation = 0.2;        // share of the samples
-  std::string order = "shuffle";  // shuffle: anew each epoch; repeat: the first epoch's order for ever (published code)
 };
 
 struct TraceConfig {
@@ -109,14 +114,28 @@ struct Config {
   std::string name = {};  // of the preset or file; labels curves and tables
   std::uint64_t seed = 1;
   std::int64_t threads = 1;
+  std::string device = "cpu";
   TrainConfig train = {};
   RecordConfig record = {};
+  DataConfig data = {};
   OptimizerConfig optimizer = {};
   ClipConfig clip = {};
   NoiseConfig noise = {};
-  MlpConfig mlp = {};
   TraceConfig trace = {};
   RatesConfig rates = {};
+  std::vector<KeyGroup> tasks = task_key_groups();  // what tasks bring
+
+  // The keys of one task: config.of<MlpKeys>().
+  template <class Keys>
+  [[nodiscard]] const Keys& of() const {
+    for (const KeyGroup& group : tasks)
+      if (const Keys* keys = group.as<Keys>()) return *keys;
+    throw std::logic_error("no task declares these keys");
+  }
+  template <class Keys>
+  [[nodiscard]] Keys& of() {
+    return const_cast<Keys&>(std::as_const(*this).of<Keys>());
+  }
 };
 
 }  // namespace spectralclip::lab

@@ -1,36 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one place where keys are declared: visit(config, see) calls see(key, field, allowed, help) for each. TOML files,
 // --set, --help, the list of keys in the documents and the resolved configuration of a run all come from here. The keys
-// of a spectral clip ("clip.method", "clip.tau", …) are those of spectralclip/settings.h and are added by keys.cpp.
+// of a spectral clip ("clip.method", "clip.tau", …) are those of spectralclip/settings.h, and those of a task
+// ("nanogpt.layers", …) stand in its own folder (key_group.h); keys.cpp adds both.
 #pragma once
 
-#include <limits>
-#include <string>
-#include <vector>
-
+#include "config/allowed.h"
 #include "config/config.h"
 
 namespace spectralclip::lab {
-
-// Numbers, and each entry of a list: between low and high, ends included unless open.
-struct Range {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-  bool open_low = false;
-  bool open_high = false;
-};
-struct Choice {
-  std::vector<std::string> names;
-};
-struct AnyValue {
-  std::string text;  // how the help says it
-};
-
-inline Range at_least(double low) { return {.low = low}; }
-inline Range above(double low) { return {.low = low, .open_low = true}; }
-inline Range between(double low, double high) { return {.low = low, .high = high}; }
-inline Range inside(double low, double high) { return {.low = low, .high = high, .open_low = true, .open_high = true}; }
-inline AnyValue switch_value() { return {"true, false"}; }
 
 template <class See>
 void visit_run(Config& c, See&& see) {
@@ -39,12 +17,17 @@ void visit_run(Config& c, See&& see) {
   see("seed", c.seed, at_least(0), "of data, first weights, batches and noise");
   see("threads", c.threads, between(1, 1024),
       "of torch and of the clipper; results do not depend on it for the clipper");
+  see("device", c.device, AnyValue{"cpu, cuda, cuda:1, mps, …"}, "where networks train");
 }
 
 template <class See>
 void visit_train(TrainConfig& c, See&& see) {
   see("train.steps", c.steps, between(1, 1e9), "steps of the optimizer (rates: the largest K)");
-  see("train.batch", c.batch, between(1, 1e6), "samples a step");
+  see("train.seconds", c.seconds, at_least(0),
+      "instead of steps: train until so much time went into training (evaluation not counted); 0: by steps");
+  see("train.batch", c.batch, between(1, 1e6), "samples of one forward and backward pass");
+  see("train.accumulation", c.accumulation, between(1, 1e6), "such passes a step; their gradients are averaged");
+  see("train.autocast", c.autocast, Choice{{"none", "bfloat16"}}, "type of matrix products in forward and backward");
   see("train.warmup_steps", c.warmup_steps, at_least(0), "linear rise of the learning rate at the start");
   see("train.schedule", c.schedule, Choice{{"constant", "linear", "cosine"}}, "learning rate after that");
   see("train.final_lr", c.final_lr, between(0, 1), "linear, cosine: last rate as a share of the first");
@@ -58,6 +41,15 @@ void visit_record(RecordConfig& c, See&& see) {
   see("record.spectra_every", c.spectra_every, at_least(0), "steps between lines of spectra.jsonl; 0: none");
   see("record.checkpoint_every", c.checkpoint_every, at_least(0),
       "steps between checkpoints; 0: only when stopped and at the end");
+  see("record.certify_every", c.certify_every, at_least(0),
+      "spectral: steps between checks of each clipped gradient by eigenvalues in float64; 0: none");
+}
+
+template <class See>
+void visit_data(DataConfig& c, See&& see) {
+  see("data.path", c.path, AnyValue{"file, folder or glob"}, "instead of the data set that `spectralclip data` finds");
+  see("data.corrupt", c.corrupt, between(0, 1), "share of the training labels or tokens that are replaced at random …");
+  see("data.corrupt_burst", c.corrupt_burst, at_least(1), "… in runs of so many samples (labels) or tokens");
 }
 
 template <class See>
@@ -72,6 +64,9 @@ void visit_optimizer(OptimizerConfig& c, See&& see) {
   see("optimizer.beta1", c.beta1, Range{.low = 0, .high = 1, .open_high = true}, "adam, adamw");
   see("optimizer.beta2", c.beta2, Range{.low = 0, .high = 1, .open_high = true}, "adam, adamw");
   see("optimizer.eps", c.eps, above(0), "adam, adamw");
+  see("optimizer.vectors", c.vectors, Choice{{"same", "adam", "adamw"}},
+      "for vectors, embeddings and heads: the same optimizer, or another beside it");
+  see("optimizer.vector_lr", c.vector_lr, at_least(0), "its learning rate");
 }
 
 template <class See>
@@ -93,18 +88,6 @@ void visit_noise(NoiseConfig& c, See&& see) {
   see("noise.scale", c.scale, at_least(0), "Pareto: least size x_m; Gaussian: standard deviation");
   see("noise.alpha", c.alpha, above(0), "Pareto: tail index");
   see("noise.rank", c.rank, between(1, 1e6), "rank_gaussian, rank_pareto: terms");
-}
-
-template <class See>
-void visit_mlp(MlpConfig& c, See&& see) {
-  see("mlp.inputs", c.inputs, between(1, 1e5), "coordinates of x");
-  see("mlp.width", c.width, between(1, 1e5), "of the hidden layers");
-  see("mlp.hidden", c.hidden, between(0, 100), "hidden layers");
-  see("mlp.factors", c.factors, between(1, 1e5), "y = x_1 … x_factors");
-  see("mlp.samples", c.samples, between(2, 1e8), "training and validation together");
-  see("mlp.validation", c.validation, Range{.low = 0, .high = 1, .open_high = true}, "share kept for validation");
-  see("mlp.order", c.order, Choice{{"shuffle", "repeat"}},
-      "anew each epoch, or the first epoch's order for ever (the published code)");
 }
 
 template <class See>
@@ -149,10 +132,10 @@ void visit(Config& c, See&& see) {
   visit_run(c, see);
   visit_train(c.train, see);
   visit_record(c.record, see);
+  visit_data(c.data, see);
   visit_optimizer(c.optimizer, see);
   visit_clip(c.clip, see);
   visit_noise(c.noise, see);
-  visit_mlp(c.mlp, see);
   visit_trace(c.trace, see);
   visit_rates(c.rates, see);
 }

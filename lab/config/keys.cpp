@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <stdexcept>
 #include <type_traits>
 
 #include "config/declarations.h"
@@ -30,7 +31,7 @@ std::string allowed_text(const Range& range, bool integer) {
 }
 
 bool holds(const Range& range, double value) {
-  if (std::isnan(value)) return false;
+  if (!std::isfinite(value)) return false;
   return (range.open_low ? value > range.low : value >= range.low) &&
          (range.open_high ? value < range.high : value <= range.high);
 }
@@ -47,6 +48,30 @@ std::string allowed_text_for(const std::string&, const Choice& choice) { return 
 template <class Field>
 std::string allowed_text_for(const Field&, const AnyValue& any) {
   return any.text;
+}
+
+// Which kinds of values a field may have: the visitor of a task's keys has lost the types and meets all combinations.
+template <class Field, class Allowed>
+inline constexpr bool kFits =
+    std::is_same_v<Allowed, AnyValue> ? std::is_same_v<Field, std::string> || std::is_same_v<Field, bool>
+    : std::is_same_v<Allowed, Choice> ? std::is_same_v<Field, std::string>
+                                      : !std::is_same_v<Field, std::string> && !std::is_same_v<Field, bool>;
+
+// All keys, those of the tasks last.
+template <class See>
+void visit_all(Config& config, See&& see) {
+  visit(config, see);
+  const auto see_erased = [&](const char* key, KeyField erased, const KeyAllowed& erased_allowed, const char* help) {
+    std::visit(
+        [&](auto* field, const auto& allowed) {
+          if constexpr (kFits<std::remove_cvref_t<decltype(*field)>, std::remove_cvref_t<decltype(allowed)>>)
+            see(key, *field, allowed, help);
+          else
+            throw std::logic_error(std::string(key) + " is declared with what its type cannot have");
+        },
+        erased, erased_allowed);
+  };
+  for (KeyGroup& group : config.tasks) group.visit(see_erased);
 }
 
 // ---- fields to text and back
@@ -149,7 +174,7 @@ bool set_core_key(ClipConfig& clip, std::string_view key, std::string_view value
   const std::string near = nearest_name(key, known);
   throw InvalidArgument(detail::concat(
       "no key is called \"", key, "\"",
-      near.empty() ? std::string("; `spectralclip run --keys` lists them") : "; did you mean \"" + near + "\"?"));
+      near.empty() ? std::string("; `spectralclip list --keys` shows them") : "; did you mean \"" + near + "\"?"));
 }
 
 }  // namespace
@@ -162,7 +187,7 @@ std::string group_of(std::string_view key) {
 std::vector<KeyInfo> keys_of(const Config& config) {
   std::vector<KeyInfo> keys;
   Config copy = config;  // the visitor takes it by reference for setting
-  visit(copy, [&](const char* key, auto& field, const auto& allowed, const char* help) {
+  visit_all(copy, [&](const char* key, auto& field, const auto& allowed, const char* help) {
     keys.push_back(
         {key, type_of<std::remove_cvref_t<decltype(field)>>(), text_of(field), allowed_text_for(field, allowed), help});
     if (keys.back().key == "clip.soft_scale") append_core_keys(keys, copy.clip);  // beside the other keys of clip
@@ -181,7 +206,7 @@ std::vector<KeyInfo> keys_of(const Config& config, const std::vector<std::string
 
 void set_key(Config& config, std::string_view key, std::string_view value) {
   bool found = false;
-  visit(config, [&](const char* name, auto& field, const auto& allowed, const char*) {
+  visit_all(config, [&](const char* name, auto& field, const auto& allowed, const char*) {
     if (name != key) return;
     found = true;
     auto parsed = field;
@@ -223,8 +248,7 @@ void validate(const Config& config) {
         "rates.tail = ", config.rates.tail, ": expected more than rates.alpha = ", config.rates.alpha,
         ", or the noise has no such moment");
   }
-  SPECTRALCLIP_REQUIRE(config.mlp.factors <= config.mlp.inputs, "mlp.factors = ", config.mlp.factors,
-                       ": expected at most mlp.inputs = ", config.mlp.inputs);
+  for (const KeyGroup& group : config.tasks) group.validate();
   SPECTRALCLIP_REQUIRE(!config.optimizer.nesterov || config.optimizer.kind == "muon" ||
                            (config.optimizer.kind == "sgdm" && config.optimizer.momentum_form == "classic"),
                        "optimizer.nesterov = true: expected optimizer.kind muon, or sgdm with momentum_form classic");

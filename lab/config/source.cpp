@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "clipper/atomic_file.h"
 #include "config/keys.h"
@@ -60,7 +61,13 @@ const char* type_name(ValueType type) {
 // Text that set_key takes; a string where a number belongs is refused here, because text would hide it ("none" is how
 // clip.rank says that it is unset).
 std::string value_text(const toml::node& node, const std::string& key, ValueType type) {
-  const auto wrong = [&] { throw InvalidArgument(detail::concat(key, ": expected ", type_name(type))); };
+  const auto wrong = [&] {
+    std::ostringstream written;
+    node.visit([&](const auto& value) { written << value; });
+    const bool number = node.is_string() && (type == ValueType::integer || type == ValueType::number);
+    throw InvalidArgument(
+        detail::concat(key, " = ", written.str(), ": expected ", type_name(type), number ? ", without quotes" : ""));
+  };
   if (const auto* text = node.as_string()) {
     if (type != ValueType::text && text->get() != "none") wrong();
     return text->get();

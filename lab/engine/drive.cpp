@@ -60,7 +60,7 @@ class Run {
     } catch (const Diverged& diverged) {
       return end(RunStatus::diverged, diverged.what());
     }
-    return end(step_ < experiment_->steps() ? RunStatus::stopped : RunStatus::finished, "");
+    return end(is_over() ? RunStatus::finished : RunStatus::stopped, "");
   }
 
  private:
@@ -83,11 +83,11 @@ class Run {
   void begin() {
     double seconds = 0;
     if (const auto checkpoint = options_.resume ? directory_.checkpoint() : std::nullopt) {
-      if (checkpoint->config != config_text_)
+      if (checkpoint->head().config != config_text_)
         throw StateFileError(directory_.path() + "/checkpoint.bin belongs to another configuration");
-      experiment_->load(checkpoint->sections);
-      step_ = resumed_at_ = checkpoint->step;
-      seconds = checkpoint->seconds;
+      experiment_->load(*checkpoint);
+      step_ = resumed_at_ = checkpoint->head().step;
+      seconds = checkpoint->head().seconds;
     }
     directory_.open(config_text_, step_, seconds);
     write_summary("running", {}, "");
@@ -95,12 +95,12 @@ class Run {
   }
 
   void loop() {
-    const std::int64_t steps = experiment_->steps(), every = config_.record.checkpoint_every;
+    const std::int64_t every = config_.record.checkpoint_every;
     double shown = 0, flushed = 0;
-    while (step_ < steps && !stop_requested()) {
+    while (!is_over() && !stop_requested()) {
       experiment_->step(step_ + 1, directory_);
       ++step_;
-      if (every > 0 && step_ % every == 0 && step_ < steps) directory_.save(step_, experiment_->save());
+      if (every > 0 && step_ % every == 0 && !is_over()) save();
       const double now = session_seconds();
       if (now - shown > kUpdateSeconds) show(shown = now);
       if (now - flushed > kFlushSeconds) {
@@ -109,6 +109,11 @@ class Run {
       }
     }
     show(session_seconds());
+  }
+
+  [[nodiscard]] bool is_over() const { return step_ >= experiment_->steps() || experiment_->done(); }
+  void save() {
+    directory_.save(step_, [this](StateWriter& out) { experiment_->save(out); });
   }
 
   void show(double now) {
@@ -120,27 +125,36 @@ class Run {
     static constexpr const char* kNames[] = {"finished", "diverged", "stopped"};
     const nlohmann::ordered_json results =
         status == RunStatus::finished ? experiment_->results() : nlohmann::ordered_json();
-    directory_.save(step_, experiment_->save());
+    save();
     return {status, write_summary(kNames[static_cast<int>(status)], results, reason), resumed_at_, false};
   }
 
   nlohmann::ordered_json write_summary(const std::string& status, const nlohmann::ordered_json& results,
                                        const std::string& reason) {
     nlohmann::ordered_json summary{
-        {"status", status}, {"task", config_.task},          {"name", config_.name},           {"seed", config_.seed},
-        {"step", step_},    {"steps", experiment_->steps()}, {"seconds", directory_.seconds()}};
+        {"status", status}, {"task", config_.task},     {"name", config_.name},           {"seed", config_.seed},
+        {"step", step_},    {"steps", planned_steps()}, {"seconds", directory_.seconds()}};
     if (status == "diverged") {
       summary["diverged_at"] = step_ + 1;
       summary["reason"] = reason;
     }
     summary["results"] = results.is_null() ? nlohmann::ordered_json::object() : results;
-    summary["main_result"] = task_.main_result;
+    summary["main_result"] = task_.metrics.front().name;
+    for (const Metric& metric : task_.metrics)
+      summary["metrics"].push_back({{"name", metric.name},
+                                    {"label", metric.label},
+                                    {"unit", metric.unit},
+                                    {"better", metric.better == Better::smaller ? "smaller" : "larger"}});
+    if (experiment_) summary.update(experiment_->notes());
     summary["command"] = options_.command;
     summary["version"] = version();
     for (const KeyInfo& info : keys_of(config_, task_.groups)) summary["settings"][info.key] = info.value;
     directory_.write_summary(summary);
     return summary;
   }
+
+  // With a budget of time nobody knows them before the end.
+  [[nodiscard]] std::int64_t planned_steps() const { return experiment_->done() ? step_ : experiment_->steps(); }
 
   [[nodiscard]] double session_seconds() const {
     return std::chrono::duration<double>(Clock::now() - session_start_).count();

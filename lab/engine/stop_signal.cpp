@@ -18,6 +18,7 @@ extern "C" void note_stop(int signal) {
 void watch_stop_signals() {
   std::signal(SIGINT, note_stop);
   std::signal(SIGTERM, note_stop);
+  if (std::signal(SIGHUP, note_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup: not for us
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a failed write with a reason, not a death
 }
 

@@ -4,15 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 namespace spectralclip::lab {
-
-using Bytes = std::vector<std::uint8_t>;
-using Sections = std::map<std::string, Bytes>;  // of a checkpoint
 
 class Recorder {
  public:

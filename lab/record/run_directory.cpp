@@ -37,9 +37,9 @@ std::optional<nlohmann::ordered_json> RunDirectory::summary() const {
   return json;
 }
 
-std::optional<Checkpoint> RunDirectory::checkpoint() const {
+std::optional<CheckpointFile> RunDirectory::checkpoint() const {
   if (!std::filesystem::exists(file("checkpoint.bin"))) return std::nullopt;
-  return read_checkpoint(file("checkpoint.bin"));
+  return CheckpointFile(file("checkpoint.bin"));
 }
 
 void RunDirectory::open(const std::string& config, std::int64_t last_step, double seconds) {
@@ -69,11 +69,13 @@ void RunDirectory::flush() {
   spectra_->flush();
 }
 
-void RunDirectory::save(std::int64_t step, Sections sections) {
+void RunDirectory::save(std::int64_t step, const std::function<void(StateWriter&)>& write) {
   metrics_->sync();
   layers_->sync();
   spectra_->sync();
-  write_checkpoint(file("checkpoint.bin"), {config_, step, seconds(), std::move(sections)});
+  CheckpointWriter writer(file("checkpoint.bin"), {config_, step, seconds()});
+  write(writer);
+  writer.commit();
 }
 
 void RunDirectory::write_summary(const nlohmann::ordered_json& summary) {

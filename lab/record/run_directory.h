@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,7 +25,7 @@ class RunDirectory final : public Recorder {
   // What stands there from before, if anything.
   [[nodiscard]] std::optional<std::string> config() const;              // text of config.toml
   [[nodiscard]] std::optional<nlohmann::ordered_json> summary() const;  // throws when it is no JSON
-  [[nodiscard]] std::optional<Checkpoint> checkpoint() const;           // throws when it is damaged
+  [[nodiscard]] std::optional<CheckpointFile> checkpoint() const;       // throws when it is damaged
 
   // Opens the files of lines, which end with `last_step` (0: empty), and starts the clock at `seconds`.
   void open(const std::string& config, std::int64_t last_step, double seconds);
@@ -35,7 +36,7 @@ class RunDirectory final : public Recorder {
 
   void flush();  // lines to their files
   // Lines to the disk, then the checkpoint: what it counts as done is there.
-  void save(std::int64_t step, Sections sections);
+  void save(std::int64_t step, const std::function<void(StateWriter&)>& write);
   void write_summary(const nlohmann::ordered_json& summary);
   [[nodiscard]] double seconds() const;  // of work, earlier sessions included
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

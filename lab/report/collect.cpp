@@ -47,8 +47,8 @@ class Collector {
     const bool summarised = is_present(directory / "summary.json");
     const auto summary = read_object((directory / "summary.json").string());
     if (trials || (summary && text_in(*summary, "kind") == "sweep")) return add_sweep(directory, depth);
-    if (summary) return add_run(directory, *summary, {});
-    if (summarised)
+    if (summary) add_run(directory, *summary, {});  // and on: what lies below it is shown, too
+    if (summarised && !summary)
       found_.warnings.push_back((directory / "summary.json").string() + " is damaged: this run is left out");
     if (depth > 0)
       for (const fs::path& below : folders_in(directory)) visit(below, depth - 1);

@@ -93,7 +93,7 @@ std::string trained_text(const NamedGrid& one, const Threshold& threshold, bool 
 std::string colours_text(const ColourRange& colours, bool alone) {
   std::string text = alone ? "" : " The colours mean the same in all grids of this metric.";
   if (colours.is_cut)
-    text += fmt::format(" All above {:.3g}, twice the loss of predicting the mean, has the darkest one.", colours.high);
+    text += fmt::format(" All above {:.3g}, the loss of predicting the mean, has the darkest one.", colours.high);
   return text;
 }
 

@@ -12,23 +12,23 @@ namespace spectralclip::lab::report {
 namespace {
 
 // Best value so far after each trial; null before the first one that finished.
-std::vector<double> running_best(const std::vector<Trial>& trials) {
+std::vector<double> running_best(const std::vector<Trial>& trials, bool larger) {
   std::vector<double> best;
   for (const Trial& trial : trials) {
     const double before = best.empty() ? kNothing : best.back();
-    best.push_back(std::isnan(before) || trial.value < before ? trial.value : before);
+    best.push_back(std::isnan(before) || (larger ? trial.value > before : trial.value < before) ? trial.value : before);
   }
   return best;
 }
 
-Json trials_json(const std::vector<Trial>& trials) {
+Json trials_json(const std::vector<Trial>& trials, bool larger) {
   Json number_of = Json::array(), value = Json::array(), status = Json::array();
   for (const Trial& trial : trials) {
     number_of.push_back(trial.number);
     value.push_back(number(trial.value));
     status.push_back(trial.status);
   }
-  return {{"trial", number_of}, {"value", value}, {"status", status}, {"best", numbers(running_best(trials))}};
+  return {{"trial", number_of}, {"value", value}, {"status", status}, {"best", numbers(running_best(trials, larger))}};
 }
 
 Json parameters_json(const Sweep& sweep) {
@@ -63,7 +63,7 @@ void add_trials(ModelParts& parts, const Sweep& sweep) {
   Json figure = make_figure(text, reproduce(sweep));
   figure["x"] = make_axis("trial", false);
   figure["y"] = make_axis(sweep.metric, true);
-  figure["trials"] = trials_json(sweep.trials);
+  figure["trials"] = trials_json(sweep.trials, sweep.larger_is_better);
   parts.figures.push_back(std::move(figure));
 }
 
@@ -75,7 +75,7 @@ void add_parameters(ModelParts& parts, const Sweep& sweep) {
       "failed; the star: the best. A narrow valley: that parameter must be tuned.";
   Json figure = make_figure(text, reproduce(sweep));
   figure["y"] = make_axis(sweep.metric, true);
-  figure["trials"] = trials_json(sweep.trials);
+  figure["trials"] = trials_json(sweep.trials, sweep.larger_is_better);
   figure["parameters"] = parameters_json(sweep);
   parts.figures.push_back(std::move(figure));
 }

@@ -13,7 +13,26 @@ namespace {
 
 struct Quantity {
   std::string key, label;
+  bool larger_is_better = false;
 };
+
+// As the task declares it, if it does.
+const MetricInfo* info_of(const std::vector<const Group*>& groups, const std::string& key) {
+  for (const Group* group : groups)
+    for (const Run* run : group->runs)
+      if (const MetricInfo* info = find(run->metric_infos, key)) return info;
+  return nullptr;
+}
+
+// Metrics that are no losses ("accuracy"): figures of their own.
+std::vector<std::string> other_metrics(const std::vector<const Group*>& groups) {
+  std::vector<std::string> keys;
+  for (const Group* group : groups)
+    for (const Run* run : group->runs)
+      for (const auto& [key, info] : run->metric_infos)
+        if (!key.ends_with("loss") && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  return keys;
+}
 
 std::string label_of(const std::string& key) {
   if (key == "train_loss") return "training loss (train_loss, whole set)";
@@ -29,7 +48,12 @@ std::vector<Quantity> recorded(const std::vector<const Group*>& groups, const st
     bool has_it = false;
     for (const Group* group : groups)
       for (const Run* run : group->runs) has_it = has_it || find(run->metrics, key) != nullptr;
-    if (has_it) quantities.push_back({key, label_of(key)});
+    if (!has_it) continue;
+    const MetricInfo* info = info_of(groups, key);
+    const bool named = info != nullptr && !info->label.empty() && !key.ends_with("loss");
+    const std::string unit = info == nullptr || info->unit.empty() ? "" : ", " + info->unit;
+    quantities.push_back({key, named ? fmt::format("{} ({}{})", info->label, key, unit) : label_of(key),
+                          info != nullptr && info->larger_is_better});
   }
   return quantities;
 }
@@ -40,7 +64,7 @@ std::vector<std::string> other_keys(const std::vector<const Group*>& groups) {
   for (const Group* group : groups)
     for (const Run* run : group->runs)
       for (const auto& [key, series] : run->metrics)
-        if (key != "loss" && key != "train_loss" && key != "val_loss" &&
+        if (key != "loss" && key != "train_loss" && key != "val_loss" && find(run->metric_infos, key) == nullptr &&
             std::find(keys.begin(), keys.end(), key) == keys.end())
           keys.push_back(key);
   std::stable_partition(keys.begin(), keys.end(), [](const std::string& key) { return key != "lr"; });
@@ -107,8 +131,10 @@ Json views_json(const std::vector<View>& views) {
 std::string last_values(const View& view, std::size_t limit) {
   std::vector<const PlacedCurve*> sorted;
   for (const PlacedCurve& curve : view.curves) sorted.push_back(&curve);
-  std::stable_sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->last < b->last; });
-  std::string text = fmt::format("Last values of {}, smallest first: ", view.quantity.key);
+  const bool larger = view.quantity.larger_is_better;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](auto* a, auto* b) { return larger ? a->last > b->last : a->last < b->last; });
+  std::string text = fmt::format("Last values of {}, {} first: ", view.quantity.key, larger ? "largest" : "smallest");
   for (std::size_t i = 0; i < std::min(limit, sorted.size()); ++i)
     text += fmt::format("{}{} {:.3g}", i == 0 ? "" : ", ", sorted[i]->label, sorted[i]->last);
   return text + (sorted.size() > limit ? ", …" : ".");
@@ -131,6 +157,7 @@ std::string about_seeds(const std::vector<const Group*>& groups) {
 
 struct CurvesText {
   std::string id, title, what, x_key, x_title, y_title;
+  bool log = true;  // the vertical axis
 };
 
 void add_curves(ModelParts& parts, const std::string& task, const std::vector<const Group*>& groups,
@@ -147,7 +174,7 @@ void add_curves(ModelParts& parts, const std::string& task, const std::vector<co
   Json figure = make_figure(figure_text, commands_of(groups));
   figure["x"] = make_axis(text.x_title, false);
   figure["x"]["key"] = text.x_key;
-  figure["y"] = make_axis(text.y_title, true);
+  figure["y"] = make_axis(text.y_title, text.log);
   figure["views"] = views_json(views);
   parts.figures.push_back(std::move(figure));
 }
@@ -177,6 +204,22 @@ void add_training_figures(ModelParts& parts, const std::string& task, const std:
              {"loss-seconds", "Loss over wall-clock time",
               "The same losses against the time since the first step; both are means over seeds at the same step.",
               "seconds", "seconds of training", "loss"});
+  for (const std::string& key : other_metrics(groups)) {
+    const std::vector<View> metric = place_views(parts, groups, recorded(groups, {key}));
+    if (metric.empty()) continue;
+    const std::string label = metric.front().quantity.label;
+    const CurvesText steps{key + "-steps", label + " over steps", "A metric of the task.", "step", "step", label,
+                           false};
+    const CurvesText seconds{key + "-seconds",
+                             label + " over wall-clock time",
+                             "The same against the time since the first step.",
+                             "seconds",
+                             "seconds of training",
+                             label,
+                             false};
+    add_curves(parts, task, groups, metric, steps);
+    add_curves(parts, task, groups, timed_views(metric), seconds);
+  }
   add_curves(parts, task, groups, others,
              {"other-quantities", "Everything else that was recorded",
               "Gradient norms before and after clipping, learning rate and other quantities of the task; choose one.",

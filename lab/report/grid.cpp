@@ -104,7 +104,7 @@ ColourRange common_colours(const std::vector<const Grid*>& grids, const Threshol
       range.low = std::fmin(range.low, value);
       range.high = std::fmax(range.high, value);
     }
-  const double most = 2 * threshold.value;
+  const double most = threshold.value;  // beyond it nothing was learnt: no colours are spent there
   range.is_cut = threshold.is_baseline && range.high > most && range.low < most;
   if (range.is_cut) range.high = most;
   return range;

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "config/effect.h"
 #include "report/jsonl.h"
 
 namespace spectralclip::lab::report {
@@ -64,7 +63,40 @@ std::string distinction(const Group& group, const std::vector<std::string>& keys
   return keys.size() > 3 ? text + ", …" : text;
 }
 
-void label_groups(std::vector<Group>& groups) {
+std::string spelled(const std::string& kind) {
+  static const std::map<std::string, std::string> names = {
+      {"sgd", "SGD"},   {"sgdm", "SGDM"},       {"adam", "Adam"},        {"adamw", "AdamW"},
+      {"muon", "Muon"}, {"ema", "EMA"},         {"global_norm", "norm"}, {"layer_norm", "norm of each layer"},
+      {"agc", "AGC"},   {"none", "no clipping"}};
+  const auto found = names.find(kind);
+  return found == names.end() ? kind : found->second;
+}
+
+// "SGDM, spectral quantile"; empty where the settings do not say.
+std::string method_of(const Group& group) {
+  const auto& settings = group.settings();
+  const auto optimizer = settings.find("optimizer.kind"), clip = settings.find("clip.kind");
+  if (optimizer == settings.end() || clip == settings.end()) return {};
+  std::string method = spelled(optimizer->second) + ", " + spelled(clip->second);
+  const auto threshold = settings.find("clip.threshold");
+  if (clip->second == "spectral" && threshold != settings.end()) method += " " + spelled(threshold->second);
+  return method;
+}
+
+// The best first and then by rank: what is best is drawn dark and solid, on every page.
+void style_groups(std::vector<Group>& groups) {
+  for (const std::string& task : tasks_of(groups)) {
+    const std::vector<const Group*> of_task = groups_of(groups, task);
+    const Group* const best = best_of(of_task);
+    std::size_t style = best == nullptr ? 0 : 1;
+    for (const Group* group : ranked(of_task)) {
+      auto& own = groups[static_cast<std::size_t>(group - groups.data())];
+      own.style = group == best ? 0 : style++;
+    }
+  }
+}
+
+void name_groups(std::vector<Group>& groups) {
   std::set<std::string> taken;
   for (Group& group : groups) {
     const std::string& name = group.runs.front()->name;
@@ -72,9 +104,19 @@ void label_groups(std::vector<Group>& groups) {
     for (const Group& other : groups)
       if (other.task == group.task && other.runs.front()->name == name) namesakes.push_back(&other);
     const std::vector<std::string> keys = differing_settings(namesakes);
-    group.label = keys.empty() ? name : fmt::format("{} [{}]", name, distinction(group, keys));
-    const std::string wanted = group.label;
-    for (int i = 2; !taken.insert(group.label).second; ++i) group.label = fmt::format("{} ({})", wanted, i);
+    group.name = keys.empty() ? name : fmt::format("{} [{}]", name, distinction(group, keys));
+    const std::string wanted = group.name;
+    for (int i = 2; !taken.insert(group.name).second; ++i) group.name = fmt::format("{} ({})", wanted, i);
+  }
+}
+
+void label_groups(std::vector<Group>& groups) {
+  std::map<std::string, int> methods;  // over all tasks
+  for (const Group& group : groups) ++methods[method_of(group)];
+  for (Group& group : groups) {
+    const std::string method = method_of(group);
+    const bool among_several = groups_of(groups, group.task).size() > 1;
+    group.label = among_several && !method.empty() && methods[method] == 1 ? method : group.name;
   }
 }
 
@@ -101,7 +143,6 @@ Statistic statistic(std::span<const double> numbers) {
 
 std::vector<Group> make_groups(const std::vector<Run>& runs) {
   std::vector<Group> groups;
-  std::map<std::string, std::size_t> styles;
   for (const Run& run : runs) {
     const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& one) { return belongs(one, run); });
     if (found != groups.end()) {
@@ -111,10 +152,13 @@ std::vector<Group> make_groups(const std::vector<Run>& runs) {
     Group& group = groups.emplace_back();
     group.task = run.task;
     group.main_result = run.main_result;
+    const MetricInfo* info = find(run.metric_infos, run.main_result);
+    group.larger_is_better = info != nullptr && info->larger_is_better;
     group.runs.push_back(&run);
-    group.style = styles[run.task]++;
   }
   for (Group& group : groups) fill_statistics(group);
+  style_groups(groups);
+  name_groups(groups);
   label_groups(groups);
   return groups;
 }
@@ -134,7 +178,9 @@ std::vector<const Group*> groups_of(const std::vector<Group>& groups, const std:
 }
 
 std::vector<const Group*> ranked(std::vector<const Group*> groups) {
-  const auto place = [](const Group* group) { return group->main.count > 0 ? group->main.mean : HUGE_VAL; };
+  const auto place = [](const Group* group) {
+    return group->main.count == 0 ? HUGE_VAL : group->larger_is_better ? -group->main.mean : group->main.mean;
+  };
   std::stable_sort(groups.begin(), groups.end(), [&](const Group* a, const Group* b) { return place(a) < place(b); });
   return groups;
 }
@@ -162,19 +208,6 @@ std::vector<std::string> differing_settings(const std::vector<const Group*>& gro
         break;
       }
   return differing;
-}
-
-std::string settings_line(const Group& group, const std::string& prefix, const std::vector<std::string>& differing) {
-  const auto& settings = group.settings();
-  std::string line;
-  if (const auto kind = settings.find(prefix + "kind"); kind != settings.end()) line = kind->second;
-  std::vector<std::string> keys = {prefix + "lr"};
-  for (const std::string& key : differing)
-    if (key.starts_with(prefix) && key != prefix + "kind" && key != keys.front()) keys.push_back(key);
-  for (const std::string& key : keys)
-    if (const auto found = settings.find(key); found != settings.end() && has_effect(settings, key))
-      line += fmt::format("{}{}={}", line.empty() ? "" : ", ", key.substr(prefix.size()), found->second);
-  return line.empty() ? "–" : line;
 }
 
 double result_of(const Run& run, const std::string& key) { return number_in(run.results, key); }

@@ -18,11 +18,15 @@ struct Statistic {
 [[nodiscard]] Statistic statistic(std::span<const double> numbers);
 
 struct Group {
-  std::string label;  // unique among the groups of all tasks: the name, with what tells it from its namesakes
+  // Both unique among the groups of all tasks. `name`: of the preset or file, with what tells it from its namesakes,
+  // for whoever will type it. `label`, for curves: "SGDM, spectral quantile" where that tells a group from the others
+  // of its task, else the name.
+  std::string name, label;
   std::string task;
   std::string main_result;
+  bool larger_is_better = false;  // of the main result
   std::vector<const Run*> runs;
-  std::size_t style = 0;  // place among the groups of its task
+  std::size_t style = 0;  // place in the ranking of its task; the best has 0
   int diverged = 0;
   int unfinished = 0;    // neither finished nor diverged: their results count nowhere
   Statistic main;        // of the main result over finished runs
@@ -39,17 +43,14 @@ struct Group {
 [[nodiscard]] std::vector<std::string> tasks_of(const std::vector<Group>& groups);
 [[nodiscard]] std::vector<const Group*> groups_of(const std::vector<Group>& groups, const std::string& task);
 
-// By mean main result, smallest first; groups without one last.
+// By mean main result, the best first; groups without one last.
 [[nodiscard]] std::vector<const Group*> ranked(std::vector<const Group*> groups);
 
-// The smallest mean among groups of which no seed diverged, or among all when there is no such group.
+// The best mean among groups of which no seed diverged, or among all when there is no such group.
 [[nodiscard]] const Group* best_of(const std::vector<const Group*>& groups);
 
 // Keys whose value is not the same in all groups (absent is a value), without those that cannot change a result.
 [[nodiscard]] std::vector<std::string> differing_settings(const std::vector<const Group*>& groups);
-// "kind, lr=0.01, …" of the keys below `prefix` ("optimizer."): the kind, then lr, then what is in `differing`.
-[[nodiscard]] std::string settings_line(const Group& group, const std::string& prefix,
-                                        const std::vector<std::string>& differing);
 
 [[nodiscard]] double result_of(const Run& run, const std::string& key);
 // "0.0123 ± 0.0004", "0.0123" for one run, "–" for none.

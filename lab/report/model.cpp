@@ -31,7 +31,7 @@ Json make_model(const Collection& collection, const ModelText& text) {
   Json summary = Json::array(), tables = Json::array(), settings = Json::array();
   ModelParts parts;
   for (const std::string& task : tasks_of(groups)) {
-    const std::vector<const Group*> of_task = groups_of(groups, task);
+    const std::vector<const Group*> of_task = ranked(groups_of(groups, task));  // the best first
     summary.push_back(results_text(task, of_task));
     tables.push_back(results_table(task, of_task));
     settings.push_back(settings_table(task, of_task));

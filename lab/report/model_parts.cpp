@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/model_parts.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <regex>
+#include <set>
 #include <string>
 
 namespace spectralclip::lab::report {
@@ -64,12 +67,50 @@ std::string unused_id(const Json& figures, const std::string& id) {
   return candidate;
 }
 
+namespace {
+
+// "spectralclip run SOURCE REST --seed N" in its parts; none for other commands.
+struct RunCommand {
+  std::string source, rest;
+  std::uint64_t seed = 0;
+};
+std::optional<RunCommand> parsed(const std::string& command) {
+  static const std::regex form("spectralclip run ([^ '\"]+)(.*) --seed ([0-9]{1,18})");
+  std::smatch parts;
+  if (!std::regex_match(command, parts, form)) return std::nullopt;
+  return RunCommand{parts[1], parts[2], std::stoull(parts[3])};
+}
+
+// "--seed 4", "--seeds 1..3", "--seeds 1,4,9"
+std::string seeds_text(const std::set<std::uint64_t>& seeds) {
+  if (seeds.size() == 1) return fmt::format("--seed {}", *seeds.begin());
+  if (*seeds.rbegin() - *seeds.begin() + 1 == seeds.size())
+    return fmt::format("--seeds {}..{}", *seeds.begin(), *seeds.rbegin());
+  return fmt::format("--seeds {}", fmt::join(seeds, ","));
+}
+
+}  // namespace
+
+// Runs that differ in the seed alone, or in the preset alone, share a command.
 std::vector<std::string> commands_of(const std::vector<const Group*>& groups) {
-  std::vector<std::string> commands;
+  std::vector<std::string> others;
+  Named<std::set<std::uint64_t>> seeds;  // by source and rest
   for (const Group* group : groups)
-    for (const Run* run : group->runs)
-      if (!run->command.empty() && std::find(commands.begin(), commands.end(), run->command) == commands.end())
-        commands.push_back(run->command);
+    for (const Run* run : group->runs) {
+      if (const auto command = parsed(run->command))
+        find_or_add(seeds, command->source + "\n" + command->rest).insert(command->seed);
+      else if (!run->command.empty() && std::find(others.begin(), others.end(), run->command) == others.end())
+        others.push_back(run->command);
+    }
+  Named<std::string> sources;  // by what follows them
+  for (const auto& [key, of_one] : seeds) {
+    const std::size_t end = key.find('\n');
+    std::string& list = find_or_add(sources, key.substr(end + 1) + " " + seeds_text(of_one));
+    list += (list.empty() ? "" : " ") + key.substr(0, end);
+  }
+  std::vector<std::string> commands;
+  for (const auto& [rest, list] : sources) commands.push_back("spectralclip run " + list + rest);
+  commands.insert(commands.end(), others.begin(), others.end());
   return commands;
 }
 

@@ -3,9 +3,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "report/jsonl.h"
+#include "sweep/jobs.h"
+#include "sweep/trial_run.h"
 
 namespace spectralclip::lab::report {
 namespace {
@@ -98,7 +102,36 @@ std::map<std::string, std::string> settings_in(const Json& summary) {
   return settings;
 }
 
+// A run that was killed could not say so: it says "running", and nobody holds its lock.
+void settle_status(Run& run) {
+  if (run.status != "running") return;
+  if (!is_locked(run.directory)) run.status = "interrupted";
+  run.step = std::max(run.step, static_cast<double>(last_recorded_step(run.directory)));
+}
+
+// A line stands every log_every steps; says where some are missing, as after a file was cut or lost.
+void warn_of_gaps(const Run& run, std::vector<std::string>& warnings) {
+  const MetricSeries* const loss = find(run.metrics, "loss");
+  const auto every = run.settings.find("record.log_every");
+  if (every == run.settings.end() || run.step < 1) return;
+  const double stride = std::atof(every->second.c_str());
+  double last = 0;
+  const auto check = [&](double step) {
+    if (step - last > stride && stride >= 1)
+      warnings.push_back(fmt::format("{}/metrics.jsonl: nothing between step {} and step {}: lines are missing",
+                                     run.directory, last, step));
+    last = step;
+  };
+  if (loss != nullptr) std::ranges::for_each(loss->step, check);
+  if (run.status == "finished" || run.status == "stopped") check(run.step);
+}
+
 }  // namespace
+
+std::int64_t last_recorded_step(const std::string& directory) {
+  const Json line = Json::parse(last_line(directory + "/metrics.jsonl"), nullptr, false);
+  return line.is_object() ? static_cast<std::int64_t>(number_in(line, "step", 0)) : 0;
+}
 
 Run read_run(const std::string& directory, const Json& summary, bool series, std::vector<std::string>& warnings) {
   Run run;
@@ -118,8 +151,14 @@ Run read_run(const std::string& directory, const Json& summary, bool series, std
   if (const auto results = summary.find("results"); results != summary.end() && results->is_object())
     run.results = *results;
   run.main_result = text_in(summary, "main_result", run.results.empty() ? "" : run.results.begin().key());
+  if (const auto metrics = summary.find("metrics"); metrics != summary.end() && metrics->is_array())
+    for (const Json& metric : *metrics)
+      find_or_add(run.metric_infos, text_in(metric, "name")) = {text_in(metric, "label"), text_in(metric, "unit"),
+                                                                text_in(metric, "better") == "larger"};
+  settle_status(run);
   if (!series) return run;
   read_lines(directory + "/metrics.jsonl", warnings, [&](const Json& line) { take_metrics(line, run); });
+  warn_of_gaps(run, warnings);
   read_lines(directory + "/layers.jsonl", warnings, [&](const Json& line) { take_layers(line, run); });
   read_lines(directory + "/spectra.jsonl", warnings, [&](const Json& line) { take_spectra(line, run); });
   return run;

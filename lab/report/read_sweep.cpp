@@ -91,6 +91,7 @@ Sweep read_sweep(const std::string& directory, std::vector<std::string>& warning
   sweep.name = text_in(summary, "name", last_name_in(directory));
   sweep.search = text_in(summary, "search", "unfinished");
   sweep.metric = text_in(summary, "metric", "value");
+  sweep.larger_is_better = text_in(summary, "better") == "larger";
   sweep.command = text_in(summary, "command");
   sweep.planned = static_cast<std::int64_t>(number_in(summary, "trials", static_cast<double>(sweep.trials.size())));
   sweep.space = space_in(summary);

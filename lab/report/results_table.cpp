@@ -20,12 +20,6 @@ bool shows_unfinished(const std::vector<const Group*>& groups) {
   return std::any_of(groups.begin(), groups.end(), [](const Group* group) { return group->unfinished > 0; });
 }
 
-// The studies have neither an optimizer nor a clipper to choose.
-bool shows_settings(const std::vector<const Group*>& groups) {
-  return std::any_of(groups.begin(), groups.end(),
-                     [](const Group* group) { return group->settings().contains("optimizer.kind"); });
-}
-
 std::vector<std::string> columns_of(const std::vector<const Group*>& groups) {
   const std::string& main = groups.front()->main_result;
   std::vector<std::string> columns = {"name", main.empty() ? "main result" : main};
@@ -33,11 +27,11 @@ std::vector<std::string> columns_of(const std::vector<const Group*>& groups) {
   columns.insert(columns.end(), {"seeds", "diverged"});
   if (shows_unfinished(groups)) columns.push_back("unfinished");
   columns.push_back("seconds");
-  if (shows_settings(groups)) columns.insert(columns.end(), {"optimizer", "clipping"});
   return columns;
 }
 
-Json row_of(const Group& group, const std::vector<const Group*>& groups, const std::vector<std::string>& differing) {
+// Settings fold away below the table, which fits a laptop without them.
+Json row_of(const Group& group, const std::vector<const Group*>& groups) {
   Json row = Json::array({make_cell(group.label), make_cell(spread(group.main), group.main.mean)});
   if (shows_validation(groups)) row.push_back(make_cell(spread(group.validation), group.validation.mean));
   const auto seeds = group.runs.size();
@@ -46,9 +40,6 @@ Json row_of(const Group& group, const std::vector<const Group*>& groups, const s
   if (shows_unfinished(groups)) row.push_back(make_cell(fmt::format("{}", group.unfinished), group.unfinished));
   const std::string seconds = group.seconds.count > 0 ? fmt::format("{:.3g}", group.seconds.mean) : "–";
   row.push_back(make_cell(seconds, group.seconds.mean));
-  if (!shows_settings(groups)) return row;
-  row.push_back(make_cell(settings_line(group, "optimizer.", differing)));
-  row.push_back(make_cell(settings_line(group, "clip.", differing)));
   return row;
 }
 
@@ -62,12 +53,30 @@ std::string seeds_text(const std::vector<const Group*>& groups) {
   return counted(seeds.size(), "seed");
 }
 
+// Who is best, by how much, over how many seeds, and whether the seeds settle it.
+std::string verdict(const Group& best, const std::vector<const Group*>& groups) {
+  const bool larger = best.larger_is_better;
+  const std::string seeds = counted(static_cast<std::size_t>(best.main.count), "seed");
+  std::string text = fmt::format("{} {}: {} with {} over {}", best.larger_is_better ? "Largest" : "Smallest",
+                                 best.main_result, best.label, spread(best.main), seeds);
+  for (const Group* next : ranked(groups)) {
+    const bool before = larger ? next->main.mean > best.main.mean : next->main.mean < best.main.mean;
+    if (next == &best || next->main.count == 0 || before) continue;
+    text += fmt::format("; next {} with {}", next->label, spread(next->main));
+    if (best.main.mean > 0) text += fmt::format(", {:.3g} times as much", next->main.mean / best.main.mean);
+    if (best.main.count < 2 || next->main.count < 2) return text + ". One seed does not settle it.";
+    const bool overlap = larger ? next->main.high >= best.main.low : best.main.high >= next->main.low;
+    if (overlap) return text + ". Their seeds overlap: they do not settle it.";
+    return text + fmt::format(". Every seed of the first is {} every seed of the second.", larger ? "above" : "below");
+  }
+  return text + ".";
+}
+
 }  // namespace
 
 Json results_table(const std::string& task, const std::vector<const Group*>& groups) {
-  const std::vector<std::string> differing = differing_settings(groups);
   Json rows = Json::array();
-  for (const Group* group : ranked(groups)) rows.push_back(row_of(*group, groups, differing));
+  for (const Group* group : ranked(groups)) rows.push_back(row_of(*group, groups));
   Json table = make_table(columns_of(groups), std::move(rows));
   table["id"] = "results-" + id_of(task);
   table["part"] = task;
@@ -75,8 +84,9 @@ Json results_table(const std::string& task, const std::vector<const Group*>& gro
   table["best"] = best ? Json(best->label) : Json(nullptr);
   table["caption"] = "Mean ± sample deviation over the seeds that finished. Click on a heading to sort.";
   if (best)
-    table["caption"] = table["caption"].get<std::string>() +
-                       " Best: the smallest mean among those of which no seed diverged, if there is one.";
+    table["caption"] = table["caption"].get<std::string>() + " Best: the " +
+                       (best->larger_is_better ? "largest" : "smallest") +
+                       " mean among those of which no seed diverged, if there is one.";
   return table;
 }
 
@@ -121,13 +131,7 @@ std::string results_text(const std::string& task, const std::vector<const Group*
     if (best) text += fmt::format(" {}: {}.", best->main_result, spread(best->main));
     return text;
   }
-  text += fmt::format(" Smallest {}: {} with {}", best->main_result, best->label, spread(best->main));
-  for (const Group* group : ranked(groups))
-    if (group != best && group->main.count > 0 && group->main.mean >= best->main.mean) {
-      text += fmt::format("; next {} with {}", group->label, spread(group->main));
-      break;
-    }
-  return text + ".";
+  return text + " " + verdict(*best, groups);
 }
 
 }  // namespace spectralclip::lab::report

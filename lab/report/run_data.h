@@ -60,6 +60,12 @@ struct RatePoint {
   double average = kNothing, average_low = kNothing, average_high = kNothing;
 };
 
+// What summary.json says of a metric.
+struct MetricInfo {
+  std::string label, unit;
+  bool larger_is_better = false;
+};
+
 struct Run {
   std::string directory;
   std::string task, name, status, main_result, command, version;
@@ -68,6 +74,7 @@ struct Run {
   double diverged_at = kNothing;
   std::map<std::string, std::string> settings;
   Json results = Json::object();
+  Named<MetricInfo> metric_infos;  // those that the task declares; the first is the main result
   Named<MetricSeries> metrics;
   Named<LayerSeries> layers;
   Named<std::vector<Spectrum>> spectra;
@@ -90,6 +97,7 @@ struct Sweep {
   std::string directory;
   std::string name, search, metric, command;
   std::int64_t planned = 0;
+  bool larger_is_better = false;
   double baseline = kNothing;  // `baseline_loss` of the trials' results: the loss of predicting the mean
   std::vector<SearchAxis> space;
   std::vector<Trial> trials;  // by number

@@ -10,7 +10,9 @@ namespace spectralclip::lab::report {
 const Trial* best_trial(const Sweep& sweep) {
   const Trial* best = nullptr;
   for (const Trial& trial : sweep.trials)
-    if (std::isfinite(trial.value) && (!best || trial.value < best->value)) best = &trial;
+    if (std::isfinite(trial.value) &&
+        (!best || (sweep.larger_is_better ? trial.value > best->value : trial.value < best->value)))
+      best = &trial;
   return best;
 }
 
@@ -23,7 +25,8 @@ std::string describe(const Sweep& sweep) {
   if (lost > 0) text += fmt::format(", {} of them diverged or failed", lost);
   const Trial* best = best_trial(sweep);
   if (!best) return text + "; none gave a value.";
-  text += fmt::format("; smallest {} {:.4g}, trial {}", sweep.metric, best->value, best->number);
+  text += fmt::format("; {} {} {:.4g}, trial {}", sweep.larger_is_better ? "largest" : "smallest", sweep.metric,
+                      best->value, best->number);
   std::string place;
   for (const auto& [key, value] : best->values)
     place += fmt::format("{}{} = {:.4g}", place.empty() ? " at " : ", ", key, value);

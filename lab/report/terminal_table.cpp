@@ -32,7 +32,7 @@ std::string printable(const std::string& text) {
 
 Row row_of(const Group& group, bool is_best) {
   return {is_best ? "*" : " ",
-          printable(group.label),
+          printable(group.name),
           spread(group.main),
           spread(group.validation),
           fmt::format("{}", group.runs.size()),

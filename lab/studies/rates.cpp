@@ -55,8 +55,8 @@ class Rates final : public Experiment {
   [[nodiscard]] std::int64_t steps() const override { return static_cast<std::int64_t>(grid_.size()) * kCellsPerPlace; }
   void step(std::int64_t step, Recorder& recorder) override;
   [[nodiscard]] std::pair<std::string, double> headline() const override;
-  [[nodiscard]] Sections save() const override;
-  void load(const Sections& sections) override;
+  void save(StateWriter& state) const override;
+  void load(const StateReader& state) override;
   [[nodiscard]] nlohmann::ordered_json results() override;
 
  private:
@@ -178,7 +178,7 @@ std::pair<std::string, double> Rates::headline() const {
           exponent(ClipMethod::spectral, 2, [](const CellResult& cell) { return cell.measured.value; }).value};
 }
 
-Sections Rates::save() const {
+void Rates::save(StateWriter& state) const {
   ByteWriter out;
   out.put(static_cast<std::uint64_t>(cells_.size()));
   for (const CellResult& cell : cells_) {
@@ -189,13 +189,12 @@ Sections Rates::save() const {
     out.put(cell.bound);
     out.put(cell.diverged);
   }
-  return {{kSection, std::move(out).take()}};
+  state.put(kSection, out.bytes());
 }
 
-void Rates::load(const Sections& sections) {
-  const auto found = sections.find(kSection);
-  if (found == sections.end()) throw StateFileError("state has no section \"rates\"");
-  ByteReader in(found->second);
+void Rates::load(const StateReader& state) {
+  const Bytes bytes = state.bytes(kSection);
+  ByteReader in(bytes);
   constexpr std::size_t kCellBytes = 10 * sizeof(double);
   std::vector<CellResult> cells(in.count(kCellBytes, "cells"));
   for (CellResult& cell : cells) {

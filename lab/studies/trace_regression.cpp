@@ -22,8 +22,8 @@ class TraceRegression final : public Experiment {
   [[nodiscard]] std::int64_t steps() const override { return config_.train.steps; }
   void step(std::int64_t step, Recorder& recorder) override;
   [[nodiscard]] std::pair<std::string, double> headline() const override;
-  [[nodiscard]] Sections save() const override;
-  void load(const Sections& sections) override;
+  void save(StateWriter& state) const override;
+  void load(const StateReader& state) override;
   [[nodiscard]] nlohmann::ordered_json results() override;
 
  private:
@@ -104,19 +104,18 @@ nlohmann::ordered_json TraceRegression::results() {
   return values;
 }
 
-Sections TraceRegression::save() const {
+void TraceRegression::save(StateWriter& state) const {
   ByteWriter out;
   out.put(steps());
   out.put(done_);
   for (const TraceMethod& method : methods_) put_method(out, method);
-  return {{kSection, std::move(out).take()}};
+  state.put(kSection, out.bytes());
 }
 
 // Into copies first: a state that is refused leaves the run as it was.
-void TraceRegression::load(const Sections& sections) {
-  const auto found = sections.find(kSection);
-  if (found == sections.end()) throw StateFileError("state has no section \"trace\"");
-  ByteReader in(found->second);
+void TraceRegression::load(const StateReader& state) {
+  const Bytes bytes = state.bytes(kSection);
+  ByteReader in(bytes);
   const auto planned = in.integer<std::int64_t>("steps");
   if (planned != steps()) {  // the last tenth would be another one
     throw StateFileError("state is of a run of " + std::to_string(planned) + " steps, this one has " +

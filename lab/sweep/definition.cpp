@@ -14,7 +14,8 @@ namespace spectralclip::lab {
 namespace {
 
 const std::vector<std::string> kTopKeys = {"name", "summary", "preset", "set", "sweep", "space"};
-const std::vector<std::string> kSweepKeys = {"search", "trials", "metric", "best_seeds", "seed"};
+const std::vector<std::string> kSweepKeys = {"search",     "trials", "metric", "better",
+                                             "best_seeds", "seed",   "seeds",  "ahead"};
 const std::vector<std::string> kAxisKeys = {"low", "high", "scale", "points"};
 
 std::string joined(const std::string& prefix, std::string_view key) {
@@ -149,6 +150,8 @@ std::string number(double value) {
 
 SweepDefinition parse_sweep(std::string_view text, std::string_view name) {
   const toml::table root = parsed(text);
+  if (!root.contains("sweep") && !root.contains("space"))
+    throw InvalidArgument(fmt::format("{} defines no sweep: it has neither [sweep] nor [space]", name));
   refuse_unknown_keys(root, kTopKeys, "");
   SweepDefinition definition{.name = std::string(name)};
   read(root, "", "name", definition.name, "a string");
@@ -162,7 +165,14 @@ SweepDefinition parse_sweep(std::string_view text, std::string_view name) {
   definition.search = search_named(search);
   read(sweep, "sweep", "trials", definition.trials, "an integer");
   read(sweep, "sweep", "metric", definition.metric, "a string");
+  std::string better = "smaller";
+  read(sweep, "sweep", "better", better, "a string");
+  if (better != "smaller" && better != "larger")
+    throw InvalidArgument(fmt::format("sweep.better = \"{}\"; allowed: smaller, larger", better));
+  definition.larger_is_better = better == "larger";
   read(sweep, "sweep", "best_seeds", definition.best_seeds, "an integer");
+  read(sweep, "sweep", "seeds", definition.seeds, "an integer");
+  read(sweep, "sweep", "ahead", definition.ahead, "an integer");
   auto seed = static_cast<std::int64_t>(definition.seed);
   read(sweep, "sweep", "seed", seed, "an integer");
   if (seed < 0) throw InvalidArgument(fmt::format("sweep.seed = {}; allowed: 0 or more", seed));
@@ -178,9 +188,12 @@ std::string to_toml(const SweepDefinition& definition) {
                                  quoted(definition.summary), quoted(definition.preset));
   text += "\n[set]\n";
   for (const auto& [key, value] : definition.set) text += fmt::format("{} = {}\n", quoted(key), literal(value));
-  text += fmt::format("\n[sweep]\nsearch = \"{}\"\ntrials = {}\nmetric = {}\nbest_seeds = {}\nseed = {}\n",
-                      name_of(definition.search), definition.trials, quoted(definition.metric), definition.best_seeds,
-                      definition.seed);
+  text += fmt::format(
+      "\n[sweep]\nsearch = \"{}\"\ntrials = {}\nmetric = {}\nbetter = \"{}\"\nseed = {}\nseeds = {}\n"
+      "best_seeds = {}\nahead = {}\n",
+      name_of(definition.search), definition.trials, quoted(definition.metric),
+      definition.larger_is_better ? "larger" : "smaller", definition.seed, definition.seeds, definition.best_seeds,
+      definition.ahead);
   for (const Axis& axis : definition.space) {
     text += fmt::format("\n[space.{}]\nlow = {}\nhigh = {}\nscale = \"{}\"\n", quoted(axis.key), number(axis.low),
                         number(axis.high), axis.scale == Scale::log ? "log" : "linear");
@@ -197,6 +210,12 @@ void validate(const SweepDefinition& definition) {
     throw InvalidArgument(fmt::format("sweep.trials = {}; allowed: 1 or more", definition.trials));
   if (definition.best_seeds < 0)
     throw InvalidArgument(fmt::format("sweep.best_seeds = {}; allowed: 0 or more", definition.best_seeds));
+  if (definition.seeds < 1)
+    throw InvalidArgument(fmt::format("sweep.seeds = {}; allowed: 1 or more", definition.seeds));
+  if (definition.ahead < 1)
+    throw InvalidArgument(fmt::format("sweep.ahead = {}; allowed: 1 or more", definition.ahead));
+  if (definition.set.contains("seed"))
+    throw InvalidArgument("sweep: seed cannot be set for all trials: seed of [sweep] (or --seed) is their first one");
   for (const Axis& axis : definition.space) {
     if (definition.set.contains(axis.key))
       throw InvalidArgument(fmt::format("sweep: {} is both set and searched", axis.key));

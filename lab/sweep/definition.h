@@ -8,9 +8,12 @@
 //   [sweep]
 //   search = "global"                     # grid, random, global
 //   trials = 300                          # grid: the product of the points, may be left out
-//   metric = "train_loss"                 # of the results, minimised
-//   best_seeds = 3                        # the best is run again over seeds 1 … 3; 0: not at all
-//   seed = 1                              # of the search and of every trial
+//   metric = "train_loss"                 # of the results …
+//   better = "smaller"                    # … and which way it is better: smaller, larger
+//   seed = 1                              # of the search, and the first of every trial
+//   seeds = 3                             # runs of a trial: seeds 1, 2, 3; the mean of their metric decides (1)
+//   best_seeds = 3                        # the best is run again over seeds that no trial saw: 4, 5, 6; 0: not at all
+//   ahead = 4                             # global: a trial is proposed from what all but the last 4 before it gave
 //   [space."optimizer.lr"]
 //   low = 1e-4
 //   high = 1e-1
@@ -36,8 +39,11 @@ struct SweepDefinition {
   SearchKind search = SearchKind::global;
   std::int64_t trials = 0;
   std::string metric = "train_loss";
-  std::int64_t best_seeds = 3;
+  bool larger_is_better = false;
   std::uint64_t seed = 1;
+  std::int64_t seeds = 1;
+  std::int64_t best_seeds = 3;
+  std::int64_t ahead = 4;  // fixed, so that the search is the same whatever number of jobs runs it
   SearchSpace space = {};  // in the order of the text
 };
 

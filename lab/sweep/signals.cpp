@@ -19,7 +19,7 @@
 namespace spectralclip::lab {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM, SIGCHLD};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 
 int depth = 0;
 std::array<int, 2> ends = {-1, -1};  // of the pipe
@@ -53,6 +53,7 @@ SignalWatch::SignalWatch() {
     action.sa_flags = SA_RESTART;  // system calls of others go on; poll is interrupted regardless
     (void)::sigemptyset(&action.sa_mask);
     for (std::size_t i = 0; i < kSignals.size(); ++i) (void)::sigaction(kSignals.at(i), &action, &before.at(i));
+    if (before.at(2).sa_handler == SIG_IGN) (void)::sigaction(SIGHUP, &before.at(2), nullptr);  // nohup: not for us
   }
   ++depth;
 }

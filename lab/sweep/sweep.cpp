@@ -6,11 +6,14 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <set>
 
+#include "record/contents.h"
 #include "record/lock.h"
 #include "spectralclip/error.h"
 #include "sweep/jobs.h"
+#include "sweep/open_trial.h"
 #include "sweep/signals.h"
 #include "sweep/sweep_directory.h"
 #include "sweep/trial_run.h"
@@ -18,7 +21,8 @@
 namespace spectralclip::lab {
 namespace {
 
-constexpr std::int64_t kHopeless = 3;  // so many failures and nothing else: the rest would fail too
+constexpr std::int64_t kHopeless = 3;  // so many failures in a row: the rest would fail too
+constexpr int kAttempts = 2;           // of a run that fails for a reason outside its configuration
 constexpr double kOrphanPoll = 0.25;   // seconds
 constexpr int kLockPolls = 20;
 
@@ -27,12 +31,13 @@ class SweepRun {
   SweepRun(const SweepDefinition& definition, const SweepOptions& options)
       : definition_(definition),
         options_(options),
-        log_(options.directory, definition.space),
+        log_(options.directory, definition.space, definition.larger_is_better),
         search_(resume_search(definition.search, definition.space, definition.seed, log_.proposed(), log_.tells())),
         best_runs_(recorded_best_runs(definition, log_, options.directory)) {
-    const std::vector<Candidate> interrupted = log_.interrupted();
-    waiting_.assign(interrupted.begin(), interrupted.end());
-    for (const Candidate& candidate : interrupted) inherited_.insert(candidate.trial);
+    for (const Candidate& candidate : log_.interrupted()) {
+      inherited_.insert(candidate.trial);
+      open(candidate);
+    }
     hopeless_after_ = std::min<std::int64_t>(kHopeless, definition.trials - done());
   }
 
@@ -45,8 +50,11 @@ class SweepRun {
     save("running");
     say({});
     const bool finished = run_trials() == JobsOutcome::finished && run_best() == JobsOutcome::finished;
-    save(finished ? "finished" : "stopped");
-    return result(finished ? SweepStatus::finished : SweepStatus::interrupted);
+    const SweepStatus status = !finished    ? SweepStatus::interrupted
+                               : complete() ? SweepStatus::finished
+                                            : SweepStatus::incomplete;
+    save(!finished ? "stopped" : complete() ? "finished" : "incomplete");
+    return result(status);
   }
 
  private:
@@ -59,38 +67,66 @@ class SweepRun {
   // Trials -----------------------------------------------------------------------------------------------------------
 
   JobsOutcome run_trials() {
-    return run_jobs([this] { return next_trial(); }, jobs_options(), [this](const JobEnd& end) { trial_ended(end); });
+    return run_jobs([this] { return next_job(); }, jobs_options(), [this](const JobEnd& end) { run_ended(end); });
   }
 
-  // Interrupted ones first. One that came to its end without our hearing of it needs no process.
-  std::optional<Job> next_trial() {
+  // A run that came to its end without our hearing of it needs no process.
+  std::optional<Job> next_job() {
     for (;;) {
-      std::optional<Candidate> candidate = next_candidate();
-      if (!candidate) return std::nullopt;
-      const std::string directory = trial_directory(options_.directory, candidate->trial);
+      const std::optional<RunKey> key = next_run();
+      if (!key) return std::nullopt;
+      const std::string directory = directory_of(*key);
       if (!wait_for_orphan(directory)) return std::nullopt;
-      if (const auto outcome = recorded_outcome(directory, definition_.metric)) {
-        end_trial(*candidate, *outcome);
+      const auto outcome = recorded_outcome(directory, definition_.metric);
+      if (outcome && outcome->status != TrialStatus::failed) {
+        run_done(*key, *outcome);
         continue;
       }
-      Job job = make_trial_job(definition_, options_.program, candidate->values, definition_.seed, directory);
-      started_.push_back(std::move(*candidate));
+      Job job =
+          make_trial_job(definition_, options_.program, open_.at(key->trial).candidate.values, key->seed, directory);
+      started_.push_back(*key);
       ++running_;
       say({});
       return job;
     }
   }
 
-  std::optional<Candidate> next_candidate() {
-    if (!waiting_.empty()) {
-      Candidate candidate = std::move(waiting_.front());
-      waiting_.pop_front();
-      return candidate;
+  // Interrupted ones first.
+  std::optional<RunKey> next_run() {
+    if (waiting_.empty() && !propose()) return std::nullopt;
+    const RunKey key = waiting_.front();
+    waiting_.pop_front();
+    return key;
+  }
+
+  void open(const Candidate& candidate) {
+    open_[candidate.trial].candidate = candidate;
+    for (std::int64_t i = 0; i < definition_.seeds; ++i)
+      waiting_.push_back({candidate.trial, definition_.seed + static_cast<std::uint64_t>(i)});
+  }
+
+  // Asks the search for a trial; false: there is none, or none yet. The search hears of trials in the order of their
+  // numbers and always of the same ones before a question, whatever ended first: it does not depend on the jobs.
+  bool propose() {
+    const std::int64_t next = std::ssize(log_.proposed()) + 1;
+    if (next > definition_.trials) return false;
+    std::vector<std::int64_t> told;
+    if (definition_.search == SearchKind::global) {
+      const std::int64_t known = next - definition_.ahead;
+      for (std::int64_t trial = 1; trial <= known; ++trial)
+        if (!log_.has_ended(trial)) return false;
+      for (std::int64_t trial = 1; trial <= known; ++trial)
+        if (!log_.was_told(trial)) told.push_back(trial);
     }
-    if (std::ssize(log_.proposed()) >= definition_.trials) return std::nullopt;
-    Candidate candidate = search_->ask();
-    log_.propose(candidate);
-    return candidate;
+    for (const std::int64_t trial : told) search_->tell(log_.ended(trial).candidate, log_.cost_of(log_.ended(trial)));
+    const Candidate candidate = search_->ask();
+    log_.propose(candidate, told);
+    open(candidate);
+    return true;
+  }
+
+  [[nodiscard]] std::string directory_of(const RunKey& key) const {
+    return run_directory(definition_, options_.directory, key.trial, key.seed);
   }
 
   // A child of a sweep that was killed may still be at work in its directory: let it finish. False: interrupted.
@@ -103,45 +139,69 @@ class SweepRun {
     return true;
   }
 
-  void trial_ended(const JobEnd& end) {
+  void run_ended(const JobEnd& end) {
     --running_;
-    const Candidate& candidate = started_.at(end.index);
-    const std::string directory = trial_directory(options_.directory, candidate.trial);
+    const RunKey key = started_.at(end.index);
+    const std::string directory = directory_of(key);
+    const auto recorded = recorded_outcome(directory, definition_.metric);
     if (end.interrupted) {  // most likely stopped half-way: only a run that says it came to its end counts
-      if (const auto outcome = recorded_outcome(directory, definition_.metric)) end_trial(candidate, *outcome);
+      if (recorded && recorded->status != TrialStatus::failed) run_done(key, *recorded);
       return;
     }
     const TrialOutcome outcome = outcome_of(end, directory, definition_.metric);
-    if (outcome.status == TrialStatus::failed && lost_to_orphan(candidate, directory)) return;
-    end_trial(candidate, outcome);
-    refuse_if_hopeless();
+    if (outcome.status != TrialStatus::failed) return run_done(key, outcome);
+    if (lost_to_orphan(key, directory))
+      waiting_.push_front(key);  // where the orphan is waited for
+    else
+      run_failed(key, outcome);
   }
 
   // An orphan that had not yet locked its directory when we looked may have got there before our process, which then
-  // failed. The trial goes back to the queue, where the orphan is waited for.
-  bool lost_to_orphan(const Candidate& candidate, const std::string& directory) {
-    if (!inherited_.contains(candidate.trial)) return false;
-    if (!is_locked(directory) && !recorded_outcome(directory, definition_.metric)) return false;
-    waiting_.push_front(candidate);
-    return true;
+  // failed.
+  bool lost_to_orphan(const RunKey& key, const std::string& directory) {
+    if (!inherited_.contains(key.trial)) return false;
+    const auto recorded = recorded_outcome(directory, definition_.metric);
+    return is_locked(directory) || (recorded && recorded->status != TrialStatus::failed);
   }
 
-  void end_trial(const Candidate& candidate, const TrialOutcome& outcome) {
-    const Trial trial{candidate, definition_.seed, outcome.status, outcome.value, outcome.seconds, outcome.message};
+  void run_done(const RunKey& key, const TrialOutcome& outcome) {
+    const auto found = open_.find(key.trial);
+    if (found == open_.end()) return;  // another seed has decided
+    found->second.runs[key.seed] = outcome;
+    if (outcome.status == TrialStatus::finished && std::ssize(found->second.runs) < definition_.seeds) return;
+    const Trial trial = combined(found->second, definition_.seed);
+    open_.erase(found);
+    std::erase_if(waiting_, [&](const RunKey& waiting) { return waiting.trial == key.trial; });
     log_.record(trial);
-    search_->tell(candidate, trial.value);
-    ++ended_here_;
-    if (trial.status == TrialStatus::failed) ++failed_here_;
+    failed_in_a_row_ = 0;
     save("running");
-    say(trial.message.empty() ? std::string() : fmt::format("trial {} failed: {}", candidate.trial, trial.message));
+    say(trial.message.empty() ? std::string() : fmt::format("trial {} was refused: {}", key.trial, trial.message));
+  }
+
+  // Not the configuration's fault: noted, tried once more, and not told to the search.
+  void run_failed(const RunKey& key, const TrialOutcome& outcome) {
+    const auto found = open_.find(key.trial);
+    if (found == open_.end()) return;
+    log_.record({.candidate = found->second.candidate,
+                 .seed = key.seed,
+                 .status = TrialStatus::failed,
+                 .seconds = outcome.seconds,
+                 .message = outcome.message});
+    const bool again = ++found->second.failures < kAttempts;
+    if (again) waiting_.push_back(key);
+    save("running");
+    say(fmt::format("trial {} failed{}: {}", key.trial, again ? ", once more" : "", outcome.message));
+    if (!again) ++failed_in_a_row_;
+    refuse_if_hopeless();
   }
 
   void refuse_if_hopeless() {
-    if (failed_here_ < hopeless_after_ || failed_here_ < ended_here_) return;
+    if (failed_in_a_row_ < hopeless_after_) return;
     save("stopped");
-    const Trial& last = log_.trials().back();
-    throw Error(fmt::format("the first {} trials all failed; the last one: {} (log: {}/log.txt)", failed_here_,
-                            last.message, trial_directory(options_.directory, last.candidate.trial)));
+    const Trial& last = log_.failures().back();
+    throw Error(
+        fmt::format("{} trials in a row failed; the last one: {} (log: {}/log.txt). `--resume` tries them again",
+                    failed_in_a_row_, last.message, directory_of({last.candidate.trial, last.seed})));
   }
 
   // The best once more -----------------------------------------------------------------------------------------------
@@ -151,9 +211,8 @@ class SweepRun {
     if (best == nullptr || definition_.best_seeds == 0) return JobsOutcome::finished;
     phase_ = SweepPhase::best;
     settle_best(log_, options_.directory);
-    std::deque<std::uint64_t> seeds;
-    for (std::int64_t seed = 1; seed <= definition_.best_seeds; ++seed)
-      seeds.push_back(static_cast<std::uint64_t>(seed));
+    const std::vector<std::uint64_t> unseen = unseen_seeds(definition_);
+    std::deque<std::uint64_t> seeds(unseen.begin(), unseen.end());
     std::vector<std::uint64_t> started;
     const auto next = [&]() -> std::optional<Job> {
       while (!seeds.empty()) {
@@ -175,8 +234,10 @@ class SweepRun {
       best_runs_ = recorded_best_runs(definition_, log_, options_.directory);
       save("running");
       const bool failed = !end.interrupted && outcome.status == TrialStatus::failed;
+      const std::uint64_t seed = started.at(end.index);
       const bool lost = failed && is_locked(directory);  // to an orphan, as above
-      if (lost) seeds.push_front(started.at(end.index));
+      const bool again = failed && !lost && ++best_failures_[seed] < kAttempts;
+      if (lost || again) seeds.push_front(seed);
       say(failed && !lost ? fmt::format("{} failed: {}", directory, outcome.message) : std::string());
     };
     const JobsOutcome outcome = run_jobs(next, jobs_options(), ended);
@@ -208,13 +269,17 @@ class SweepRun {
                            .message = message};
     for (const Trial& trial : log_.trials()) {
       if (trial.status == TrialStatus::diverged) ++progress.diverged;
-      if (trial.status == TrialStatus::failed) ++progress.failed;
+      if (trial.status == TrialStatus::refused) ++progress.refused;
     }
+    progress.failed = failed_trials(log_);
     progress.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     options_.on_event(progress);
   }
 
-  [[nodiscard]] SweepResult result(SweepStatus status) const { return {status, done(), best_trial(), best_runs_}; }
+  [[nodiscard]] SweepResult result(SweepStatus status) const {
+    const std::string failure = log_.failures().empty() ? std::string() : log_.failures().back().message;
+    return {status, done(), failed_trials(log_), failure, best_trial(), best_runs_};
+  }
 
   const SweepDefinition& definition_;
   const SweepOptions& options_;
@@ -222,13 +287,14 @@ class SweepRun {
   TrialLog log_;
   std::unique_ptr<Search> search_;
   std::vector<BestRun> best_runs_;
-  std::deque<Candidate> waiting_;     // interrupted, to be finished
-  std::vector<Candidate> started_;    // by index of the job
-  std::set<std::int64_t> inherited_;  // trials that an earlier process proposed and did not see end
+  std::map<std::int64_t, OpenTrial> open_;  // by trial
+  std::deque<RunKey> waiting_;              // runs of open trials
+  std::vector<RunKey> started_;             // by index of the job
+  std::set<std::int64_t> inherited_;        // trials that an earlier process proposed and did not see end
   SweepPhase phase_ = SweepPhase::trials;
   std::int64_t running_ = 0;
-  std::int64_t ended_here_ = 0;  // in this process
-  std::int64_t failed_here_ = 0;
+  std::map<std::uint64_t, int> best_failures_;  // by seed
+  std::int64_t failed_in_a_row_ = 0;            // trials, in this process
   std::int64_t hopeless_after_ = kHopeless;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
@@ -257,6 +323,7 @@ SweepResult run_sweep(SweepDefinition definition, const SweepOptions& options) {
   if (options.jobs < 1) throw InvalidArgument(fmt::format("{} jobs at once; allowed: 1 or more", options.jobs));
   if (options.resume && !std::filesystem::exists(options.directory))
     throw InvalidArgument(options.directory + " does not exist: nothing to resume");
+  require_place_for(Contents::sweep, options.directory);
   wait_for_lock(options.directory);
   const DirectoryLock lock(options.directory);
   settle_definition(definition, options.directory, options.resume);

@@ -28,7 +28,8 @@ struct SweepProgress {
   std::int64_t total = 0;
   std::int64_t running = 0;
   std::int64_t diverged = 0;  // of the trials done
-  std::int64_t failed = 0;
+  std::int64_t refused = 0;
+  std::int64_t failed = 0;  // and not ended since
   std::optional<Trial> best = {};
   double seconds = 0.0;      // since this process began
   std::string message = {};  // something to say beside the bar, or empty
@@ -49,18 +50,25 @@ struct BestRun {
   std::optional<double> value = {};
 };
 
-enum class SweepStatus { finished, interrupted, already_finished };
+// incomplete: some trials or runs of the best failed; resuming tries them again.
+enum class SweepStatus { finished, interrupted, already_finished, incomplete };
 
 struct SweepResult {
   SweepStatus status = SweepStatus::finished;
   std::int64_t done = 0;
+  std::int64_t failed = 0;   // trials
+  std::string failure = {};  // the last one's reason
   std::optional<Trial> best = {};
   std::vector<BestRun> best_runs = {};
 };
 
 // Throws InvalidArgument (a definition or options that make no sense, a program that cannot be started, a directory
 // that holds a sweep when not resuming, holds none when resuming, or holds one that differs), StateFileError (damaged
-// files, a directory in use) and Error (the first three trials all failed; with the last line of the third's log).
+// files, a directory in use) and Error (three trials in a row failed; with the last line of the third's log).
+//
+// A run that fails for a reason outside its configuration is tried twice, never told to the search, and left to the
+// next
+// --resume; what is found does not depend on the number of jobs.
 // SIGINT and SIGTERM stop it as jobs.h says.
 [[nodiscard]] SweepResult run_sweep(SweepDefinition definition, const SweepOptions& options);
 

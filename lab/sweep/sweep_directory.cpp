@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "clipper/atomic_file.h"
 #include "spectralclip/error.h"
@@ -49,6 +50,19 @@ std::string trial_directory(const std::string& directory, std::int64_t trial) {
   return fmt::format("{}/trials/{:04}", directory, trial);
 }
 
+std::string run_directory(const SweepDefinition& definition, const std::string& directory, std::int64_t trial,
+                          std::uint64_t seed) {
+  const std::string folder = trial_directory(directory, trial);
+  return definition.seeds == 1 ? folder : fmt::format("{}/seed-{}", folder, seed);
+}
+
+std::vector<std::uint64_t> unseen_seeds(const SweepDefinition& definition) {
+  std::vector<std::uint64_t> seeds;
+  const std::uint64_t first = definition.seed + static_cast<std::uint64_t>(definition.seeds);
+  for (std::int64_t i = 0; i < definition.best_seeds; ++i) seeds.push_back(first + static_cast<std::uint64_t>(i));
+  return seeds;
+}
+
 std::string best_directory(const std::string& directory, std::uint64_t seed) {
   return fmt::format("{}/best/seed-{}", directory, seed);
 }
@@ -82,16 +96,23 @@ std::vector<BestRun> recorded_best_runs(const SweepDefinition& definition, const
   std::vector<BestRun> runs;
   const Trial* best = log.best();
   if (best == nullptr || trial_in_best(directory) != best->candidate.trial) return runs;
-  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(definition.best_seeds); ++seed) {
+  for (const std::uint64_t seed : unseen_seeds(definition)) {
     if (const auto outcome = recorded_outcome(best_directory(directory, seed), definition.metric))
       runs.push_back({seed, outcome->status, outcome->value});
   }
   return runs;
 }
 
+std::int64_t failed_trials(const TrialLog& log) {
+  std::set<std::int64_t> failed;
+  for (const Trial& attempt : log.failures())
+    if (!log.has_ended(attempt.candidate.trial)) failed.insert(attempt.candidate.trial);
+  return std::ssize(failed);
+}
+
 void write_summary(const SweepDefinition& definition, const TrialLog& log, const std::vector<BestRun>& best_runs,
                    const char* status, const std::string& directory) {
-  std::array<std::int64_t, 3> counts{};
+  std::array<std::int64_t, 4> counts{};
   for (const Trial& trial : log.trials()) ++counts.at(static_cast<std::size_t>(trial.status));
   const Trial* best = log.best();
   Json summary = {{"kind", "sweep"},
@@ -102,8 +123,12 @@ void write_summary(const SweepDefinition& definition, const TrialLog& log, const
                   {"trials", definition.trials},
                   {"done", log.trials().size()},
                   {"diverged", counts[1]},
-                  {"failed", counts[2]},
-                  {"metric", definition.metric}};
+                  {"refused", counts[2]},
+                  {"failed", failed_trials(log)},
+                  {"metric", definition.metric},
+                  {"better", definition.larger_is_better ? "larger" : "smaller"},
+                  {"seeds", definition.seeds}};
+  if (!log.failures().empty()) summary["last_failure"] = log.failures().back().message;
   summary["best"] = best == nullptr ? Json(nullptr) : log.json_of(*best);
   summary["best_runs"] = best_runs_json(best_runs);
   summary["space"] = space_json(definition.space);

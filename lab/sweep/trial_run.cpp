@@ -105,7 +105,8 @@ TrialOutcome outcome_of(const JobEnd& end, const std::string& directory, const s
   if (end.exit_code == kExitDiverged) return {.status = TrialStatus::diverged, .seconds = seconds};
   if (end.exit_code == 0 && status == "diverged") return {.status = TrialStatus::diverged, .seconds = seconds};
   if (end.exit_code == 0 && status == "finished") return finished(summary, metric, seconds);
-  return {.seconds = end.seconds, .message = failure(end, status, directory + "/log.txt")};
+  const TrialStatus kind = end.exit_code == kExitRefused ? TrialStatus::refused : TrialStatus::failed;
+  return {.status = kind, .seconds = end.seconds, .message = failure(end, status, directory + "/log.txt")};
 }
 
 bool is_locked(const std::string& directory) {

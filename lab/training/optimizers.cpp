@@ -7,6 +7,7 @@
 #include "require.h"
 #include "spectralclip/torch/momentum_sgd.h"
 #include "spectralclip/torch/muon.h"
+#include "training/archive.h"
 
 namespace spectralclip::lab {
 namespace {
@@ -33,8 +34,6 @@ std::unique_ptr<::torch::optim::Optimizer> make_muon(const sct::NamedTensors& pa
   return std::make_unique<sct::Muon>(sct::muon_param_groups(parameters, muon, adamw));
 }
 
-}  // namespace
-
 std::unique_ptr<::torch::optim::Optimizer> make_optimizer(const sct::NamedTensors& parameters,
                                                           const OptimizerConfig& c) {
   if (c.kind == "sgd" || c.kind == "sgdm")
@@ -51,22 +50,50 @@ std::unique_ptr<::torch::optim::Optimizer> make_optimizer(const sct::NamedTensor
   return make_muon(parameters, c);
 }
 
-double learning_rate(const Config& config, std::int64_t step) {
-  const TrainConfig& train = config.train;
-  const double peak = config.optimizer.lr;
-  if (step <= train.warmup_steps) return peak * static_cast<double>(step) / static_cast<double>(train.warmup_steps);
-  if (train.schedule == "constant") return peak;
-  const double length = static_cast<double>(std::max<std::int64_t>(1, train.steps - train.warmup_steps));
-  const double done = static_cast<double>(step - train.warmup_steps - 1) / length;  // in [0, 1)
-  const double left = train.schedule == "linear" ? 1.0 - done : 0.5 * (1.0 + std::cos(std::numbers::pi * done));
-  return peak * (train.final_lr + (1.0 - train.final_lr) * left);
+}  // namespace
+
+Optimizers::Optimizers(const std::vector<ParameterGroup>& groups) {
+  for (const ParameterGroup& group : groups)
+    all_.push_back({group.label, group.optimizer.lr, make_optimizer(group.parameters, group.optimizer)});
 }
 
-void set_learning_rate(::torch::optim::Optimizer& optimizer, double lr) {
+void Optimizers::zero_grad() {
+  for (const One& one : all_) one.optimizer->zero_grad();
+}
+
+void Optimizers::set_rate(::torch::optim::Optimizer& optimizer, double lr) {
   for (auto& group : optimizer.param_groups()) group.options().set_lr(lr);
 }
 
-std::unique_ptr<sct::GradientClipper> make_clipper(const sct::NamedTensors& parameters, const ClipConfig& config) {
+void Optimizers::step() {
+  for (const One& one : all_) one.optimizer->step();
+}
+
+std::string Optimizers::section(std::size_t index) {
+  return index == 0 ? "optimizer" : "optimizer." + std::to_string(index);
+}
+
+void Optimizers::save(StateWriter& out) const {
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    write_archive(out, section(i), [&](auto& archive) { all_[i].optimizer->save(archive); });
+}
+
+void Optimizers::load(const StateReader& in) {
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    read_archive(in, section(i), [&](auto& archive) { all_[i].optimizer->load(archive); });
+}
+
+double scheduled_rate(const TrainConfig& config, std::int64_t step, double share) {
+  if (step <= config.warmup_steps) return static_cast<double>(step) / static_cast<double>(config.warmup_steps);
+  if (config.schedule == "constant") return 1.0;
+  const double length = static_cast<double>(std::max<std::int64_t>(1, config.steps - config.warmup_steps));
+  const double done =
+      config.seconds > 0 ? std::min(1.0, share) : static_cast<double>(step - config.warmup_steps - 1) / length;
+  const double left = config.schedule == "linear" ? 1.0 - done : 0.5 * (1.0 + std::cos(std::numbers::pi * done));
+  return config.final_lr + (1.0 - config.final_lr) * left;
+}
+
+std::unique_ptr<sct::GradientClipper> make_clipper(const NamedTensors& parameters, const ClipConfig& config) {
   sct::GradientClipOptions options;
   options.kind = sct::parse_gradient_clip(config.kind);
   options.max_norm = config.max_norm;

@@ -36,13 +36,18 @@ ordered_json layer_lines(const StepReport& report) {
   return {{"layers", layers}};
 }
 
-ordered_json measured_layers(const NamedTensors& parameters) {
+ordered_json observed_layers(const StepReport& report) {
   ordered_json layers = ordered_json::array();
-  const std::vector<at::Tensor> spectra = gradient_spectra(parameters);
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    if (spectra[i].defined())
-      layers.push_back({{"name", parameters[i].first}, {"sigma1", spectra[i].max().item<double>()}, {"tau", nullptr}});
+  for (const LayerReport& layer : report.layers)
+    if (layer.has_gradient && layer.treatment == Treatment::spectral && observed(layer.clip.status))
+      layers.push_back({{"name", layer.name}, {"sigma1", layer.clip.sigma_max}, {"tau", nullptr}});
   return {{"layers", layers}};
+}
+
+spectralclip::torch::SpectralClipper make_observer(const NamedTensors& parameters) {
+  spectralclip::torch::SpectralClipperOptions options;
+  options.observe_only = true;
+  return spectralclip::torch::SpectralClipper(parameters, options);
 }
 
 std::vector<at::Tensor> gradient_spectra(const NamedTensors& parameters) {

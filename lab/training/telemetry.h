@@ -11,8 +11,9 @@ namespace spectralclip::lab {
 
 // From the spectral clipper's own report.
 [[nodiscard]] nlohmann::ordered_json layer_lines(const StepReport& report);
-// For the other clippers: sigma_max of each gradient matrix as it stands, by a full SVD.
-[[nodiscard]] nlohmann::ordered_json measured_layers(const spectralclip::torch::NamedTensors& parameters);
+// For the other clippers: sigma_max of each gradient matrix, by a spectral clipper that observes and writes nothing.
+[[nodiscard]] nlohmann::ordered_json observed_layers(const StepReport& report);
+[[nodiscard]] spectralclip::torch::SpectralClipper make_observer(const spectralclip::torch::NamedTensors& parameters);
 
 // Singular values of each gradient matrix, in order of the parameters; (d0, rest) for more than two axes.
 [[nodiscard]] std::vector<at::Tensor> gradient_spectra(const spectralclip::torch::NamedTensors& parameters);

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop, one for all tasks: loss, backward, noise, clip, step.
+// What LibTorch is and can here; tasks that train with it are in tasks/task_list.h. No header of torch, so that the
+// command line can include it.
 #pragma once
 
 #include <string>
-#include <vector>
-
-#include "engine/experiment.h"
 
 namespace spectralclip::lab {
-
-// Tasks that train with LibTorch.
-[[nodiscard]] std::vector<TaskInfo> training_tasks();
 
 // "2.13.0 (2 threads by default)".
 [[nodiscard]] std::string torch_text();

@@ -43,6 +43,11 @@ def _(
     return _norm(gradients), torch.empty(len(gradients), dtype=torch.int64, device=device)
 
 
+@torch.library.register_fake("spectralclip::propose")
+def _(sigma_max: torch.Tensor, share: float) -> torch.Tensor:
+    return torch.empty((sigma_max.shape[1], 7), dtype=torch.float64)
+
+
 @torch.library.register_fake("spectralclip::clipper_step_")
 def _(handle: int, gradients: list[torch.Tensor], numbers: list[int]) -> torch.Tensor:
     return _norm(gradients)

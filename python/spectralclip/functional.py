@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import torch
 
-from . import _fakes, _settings  # noqa: F401  (_fakes: torch.compile looks them up)
+from . import _devices, _fakes, _settings, distributed  # noqa: F401  (_fakes: torch.compile looks them up)
 from ._library import ops
 from .options import Backend, ClipOptions
 from .reports import STATUS, ClipReport
@@ -21,17 +21,12 @@ if TYPE_CHECKING:
 TensorOrTensors = Union[torch.Tensor, Iterable[torch.Tensor]]
 
 
-def _reports(values: torch.Tensor, shape: torch.Size) -> ClipReport | list[ClipReport]:
-    rows = [ClipReport.from_row(row) for row in values.tolist()]
-    return rows[0] if len(shape) == 2 and rows else rows
-
-
 def clip_singular_values_(
     G: torch.Tensor, tau: float, *, backend: Backend = "auto", **options: Unpack[ClipOptions]
-) -> ClipReport | list[ClipReport]:
+) -> ClipReport:
     """Clamps the singular values of ``G`` at ``tau``, in place: sigma becomes min(sigma, tau).
 
-    ``G`` is a matrix (m, n) or a batch (..., m, n).  Returns a report for a matrix and a list of them for a batch;
+    ``G`` is a matrix (m, n) or a batch (..., m, n), whose report speaks of the whole and holds one for each matrix;
     matrices without entries have none.  ``options`` are those of :class:`ClipOptions`.
 
     >>> G = torch.diag(torch.tensor([3.0, 2.0, 0.5]))
@@ -40,28 +35,48 @@ def clip_singular_values_(
     (2, [1.0, 1.0, 0.5])
     """
     with torch.no_grad():
-        return _reports(ops.clip_singular_values_(G, float(tau), _settings.texts(options), backend), G.shape)
+        if backend == "triton":
+            rows = _kernels().clip_matrices(G, float(tau), options)
+        else:
+            rows = ops.clip_singular_values_(G, float(tau), _settings.texts(options), backend)
+        return ClipReport.of_batch(rows.tolist(), float(tau))
 
 
 def clip_singular_values(
     G: torch.Tensor, tau: float, *, backend: Backend = "auto", **options: Unpack[ClipOptions]
-) -> tuple[torch.Tensor, ClipReport | list[ClipReport]]:
+) -> tuple[torch.Tensor, ClipReport]:
     """As :func:`clip_singular_values_`, of a copy: returns it with the report.
 
     >>> clipped, report = clip_singular_values(4 * torch.eye(3), 1.0, method="gram")
     >>> round(report.sigma_max, 3), bool(torch.allclose(clipped, torch.eye(3)))
     (4.0, True)
     """
+    if backend == "triton":
+        copied = G.detach().clone()
+        return copied, clip_singular_values_(copied, tau, backend=backend, **options)
     with torch.no_grad():
-        clipped, values = ops.clip_singular_values(G, float(tau), _settings.texts(options), backend)
-        return clipped, _reports(values, G.shape)
+        clipped, rows = ops.clip_singular_values(G, float(tau), _settings.texts(options), backend)
+        return clipped, ClipReport.of_batch(rows.tolist(), float(tau))
+
+
+def _kernels() -> types.ModuleType:
+    _devices.require_triton()
+    from .triton import functional
+
+    return functional
 
 
 def _listed(parameters: TensorOrTensors) -> list[torch.Tensor]:
     if isinstance(parameters, torch.Tensor):
         return [parameters]
+    if isinstance(parameters, (torch.nn.Module, torch.optim.Optimizer)) or not isinstance(parameters, Iterable):
+        hint = ": model.parameters()" if isinstance(parameters, torch.nn.Module) else ""
+        raise TypeError(f"parameters must be a tensor or an iterable of tensors, not {type(parameters).__name__}{hint}")
     is_generator = isinstance(parameters, types.GeneratorType)
     listed = list(parameters)
+    for item in listed:
+        if not isinstance(item, torch.Tensor):
+            raise TypeError(f"parameters must be tensors, not {type(item).__name__}: model.parameters(), perhaps?")
     if is_generator and not listed:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
     return listed
@@ -99,19 +114,26 @@ def clip_grad_spectral_(
     >>> float(clip_grad_spectral_([w], 1.0)) > 3, [round(float(x), 3) for x in w.grad.diagonal()]
     (True, [1.0, 0.5])
     """
-    with_gradient = [(i, p.grad) for i, p in enumerate(_listed(parameters)) if p.grad is not None]
+    everything = _listed(parameters)
+    with_gradient = [(i, p.grad) for i, p in enumerate(everything) if p.grad is not None]
     gradients = [gradient for _, gradient in with_gradient]
-    if not gradients:
+    if not gradients and not distributed.is_distributed(everything):
         return torch.tensor(0.0)
     if foreach:
         _require_foreach(gradients)
+    total_norm: torch.Tensor
     with torch.no_grad():
-        total_norm: torch.Tensor
-        total_norm, statuses = ops.clip_grads_(
-            gradients, float(max_sigma), _settings.texts(options), backend, error_if_nonfinite
-        )
+        if distributed.is_distributed(everything):
+            total_norm, statuses = distributed.clip_gradients(everything, max_sigma, dict(options), error_if_nonfinite)
+        elif backend == "triton":
+            total_norm, statuses = _kernels().clip_gradients(gradients, float(max_sigma), options, error_if_nonfinite)
+        else:
+            total_norm, statuses = ops.clip_grads_(
+                gradients, float(max_sigma), _settings.texts(options), backend, error_if_nonfinite
+            )
     if _may_leave_some(options) and not torch.compiler.is_compiling():
-        _warn_of_leftovers([i for i, _ in with_gradient], gradients, statuses.tolist(), max_sigma, options)
+        told = statuses[[i for i, _ in with_gradient]] if len(statuses) == len(everything) else statuses
+        _warn_of_leftovers([i for i, _ in with_gradient], gradients, told.tolist(), max_sigma, options)
     return total_norm
 
 

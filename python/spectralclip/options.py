@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Literal, Optional, TypedDict
 
 Method = Literal["exact", "gram", "sketched", "tracked", "newton_schulz", "auto"]
-Backend = Literal["auto", "core", "aten"]
+Backend = Literal["auto", "core", "aten", "triton"]
 Exhausted = Literal["auto", "go_exact", "report"]
 
 

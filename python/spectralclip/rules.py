@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Literal, Optional
+from collections.abc import Iterable, Mapping
+from typing import Literal, Optional, Union
 
 from torch import nn
 
@@ -37,6 +37,11 @@ class Rule:
     threshold: Optional[ThresholdLike] = None
     clip: Optional[Mapping[str, object]] = None
 
+    @property
+    def shown_label(self) -> str:
+        """What reports call it."""
+        return self.label or f"rule {self.pattern!r}"
+
     def texts(self) -> list[str]:
         own = {
             "name_pattern": self.pattern,
@@ -45,7 +50,7 @@ class Rule:
             "treatment": self.treatment,
             "batch_axes": self.batch_axes,
             "row_axes": self.row_axes,
-            "label": self.label or f"rule {self.pattern!r}",
+            "label": self.shown_label,
         }
         result = _settings.texts(own)
         if self.threshold is not None:
@@ -53,6 +58,26 @@ class Rule:
         if self.clip is not None:
             result += _settings.texts(self.clip, "clip.")
         return result
+
+
+Rules = Union[Rule, Iterable[Rule]]
+
+
+def as_rules(rules: Rules) -> list[Rule]:
+    """A list of rules from a list or from a single one; what is something else is named."""
+    if isinstance(rules, Rule):
+        return [rules]
+    if isinstance(rules, str):
+        raise TypeError(f"rules is a list of Rule, not the text {rules!r}: rules=[Rule({rules!r})] or skip({rules!r})")
+    if not isinstance(rules, Iterable):
+        raise TypeError(f"rules is a list of Rule, not {type(rules).__name__}")
+    listed = list(rules)
+    for place, rule in enumerate(listed):
+        if isinstance(rule, list):
+            raise TypeError(f"rules[{place}] is a list; unpack it: rules=[*skip(...), ...]")
+        if not isinstance(rule, Rule):
+            raise TypeError(f"rules[{place}] must be a Rule, not {type(rule).__name__} ({rule!r})")
+    return listed
 
 
 def skip(*patterns: str) -> list[Rule]:
@@ -74,4 +99,9 @@ def skip_embeddings(model: nn.Module) -> list[Rule]:
     """
     tables = {id(m.weight) for m in model.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag))}
     names = [name for name, parameter in model.named_parameters() if id(parameter) in tables]
-    return [Rule(name, treatment="skip", label="embedding by type: skipped") for name in names]
+    return [Rule(_literal(name), treatment="skip", label="embedding by type: skipped") for name in names]
+
+
+def _literal(name: str) -> str:
+    """A glob for this name alone: the globs here know * and ? only."""
+    return name.replace("*", "?")

@@ -11,6 +11,8 @@ import dataclasses
 import math
 from typing import Literal, Union
 
+from ._settings import plain
+
 FirstStep = Literal["unclipped", "zero"]
 
 
@@ -76,9 +78,13 @@ ThresholdLike = Union[Threshold, float, int]
 
 
 def as_threshold(value: ThresholdLike) -> Threshold:
-    """A threshold, or a number as a constant one."""
+    """A threshold, or a number (NumPy's and tensors without axes included) as a constant one."""
     if isinstance(value, Threshold):
         return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Constant(float(value))
-    raise TypeError(f"threshold must be a number, Constant, Ema or Quantile, not {type(value).__name__}")
+    number = plain(value)
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        return Constant(float(number))
+    wanted = "a number, Constant, Ema or Quantile"
+    if isinstance(value, type) and issubclass(value, Threshold):
+        raise TypeError(f"threshold must be {wanted}, not the class {value.__name__}: write {value.__name__}()")
+    raise TypeError(f"threshold must be {wanted}, not {type(value).__name__} ({value!r})")

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "c_api/convert.h"
 #include "c_api/host_executor.h"
+#include "c_api/host_reduction.h"
+#include "c_api/sized.h"
 #include "require.h"
 #include "spectralclip/clip.h"
 #include "spectralclip/version.h"
@@ -21,6 +24,8 @@ struct sclip_clipper {
   spectralclip::Clipper clipper;
   std::unique_ptr<spectralclip::Executor> executor;
   std::vector<spectralclip::Gradient> gradients;  // kept, so that a step allocates nothing
+  std::string load_notes;
+  spectralclip::Reduction* reduction = nullptr;  // of the step under way, where parameters are split
 };
 
 namespace {
@@ -61,18 +66,46 @@ T& required(T* pointer, const char* name) {
   return *pointer;
 }
 
-sclip_clipper_options default_clipper_options() noexcept {
-  sclip_clipper_options options{};
-  options.struct_size = sizeof options;
-  options.threshold = c_api::to_c(spectralclip::ThresholdOptions{});
-  options.clip = c_api::to_c(spectralclip::ClipOptions{});
-  options.on_nonfinite = SCLIP_NONFINITE_LEAVE_LAYER;
-  return options;
+std::unique_ptr<spectralclip::Executor> make_executor(const sclip_clipper_options& options) {
+  if (options.executor == nullptr) return std::make_unique<spectralclip::ThreadPool>(options.threads);
+  return std::make_unique<c_api::HostExecutor>(c_api::taken_over(options.executor, {}, "sclip_executor"));
 }
 
-std::unique_ptr<spectralclip::Executor> make_executor(const sclip_clipper_options& options) {
-  if (options.executor.run != nullptr) return std::make_unique<c_api::HostExecutor>(options.executor);
-  return std::make_unique<spectralclip::ThreadPool>(options.threads);
+// What is written at the end is checked at the beginning, so that a failure leaves everything as it was.
+template <class Report>
+void require_report(const Report* report, const char* name) {
+  if (report != nullptr) c_api::require_size(report->struct_size, name);
+}
+
+// The name of a constant that comes from outside.
+template <class Enum>
+const char* name_of(int32_t value) noexcept {
+  return value < 0 || value > 255 ? "unknown" : to_string(static_cast<Enum>(value));
+}
+
+// One text of a line each. No memory for it: the state is loaded all the same.
+void keep_notes(sclip_clipper& self) noexcept {
+  self.load_notes.clear();
+  try {
+    std::string text;
+    for (const std::string& note : self.clipper.load_notes()) text += (text.empty() ? "" : "\n") + note;
+    self.load_notes = std::move(text);
+  } catch (...) {
+    return;
+  }
+}
+
+static_assert(SCLIP_VERSION_MAJOR == SPECTRALCLIP_VERSION_MAJOR && SCLIP_VERSION_MINOR == SPECTRALCLIP_VERSION_MINOR &&
+              SCLIP_VERSION_PATCH == SPECTRALCLIP_VERSION_PATCH);
+
+sclip_clipper* make_clipper(std::vector<spectralclip::Parameter> parameters, const sclip_clipper_options* options) {
+  const sclip_clipper_options defaults = c_api::default_clipper_options();
+  const sclip_clipper_options chosen =
+      options == nullptr ? defaults : c_api::taken_over(options, defaults, "sclip_clipper_options");
+  const std::size_t count = parameters.size();
+  spectralclip::Clipper made(std::move(parameters), c_api::clipper_options_from(chosen));
+  return new sclip_clipper{
+      std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count), {}, nullptr};
 }
 
 }  // namespace
@@ -80,53 +113,45 @@ std::unique_ptr<spectralclip::Executor> make_executor(const sclip_clipper_option
 extern "C" {
 
 const char* sclip_version(void) { return spectralclip::version(); }
+int32_t sclip_version_number(void) { return SCLIP_VERSION; }
 const char* sclip_simd_target(void) { return spectralclip::simd_target(); }
-const char* sclip_clip_status_name(int32_t clip_status) {
-  return to_string(static_cast<spectralclip::ClipStatus>(std::clamp(clip_status, 0, 255)));
-}
-const char* sclip_method_name(int32_t method) {
-  return to_string(static_cast<spectralclip::Method>(std::clamp(method, 0, 255)));
-}
-const char* sclip_treatment_name(int32_t treatment) {
-  return to_string(static_cast<spectralclip::Treatment>(std::clamp(treatment, 0, 255)));
-}
+const char* sclip_clip_status_name(int32_t clip_status) { return name_of<spectralclip::ClipStatus>(clip_status); }
+const char* sclip_method_name(int32_t method) { return name_of<spectralclip::Method>(method); }
+const char* sclip_treatment_name(int32_t treatment) { return name_of<spectralclip::Treatment>(treatment); }
 
 const char* sclip_last_error(void) { return last_error.c_str(); }
 
-void sclip_clip_options_init(sclip_clip_options* options) {
-  if (options != nullptr) *options = c_api::to_c(spectralclip::ClipOptions{});
+void sclip_clip_options_init_sized(sclip_clip_options* options, uint64_t struct_size) {
+  c_api::initialise(c_api::to_c(spectralclip::ClipOptions{}), options, struct_size);
 }
 
-void sclip_threshold_options_init(sclip_threshold_options* options) {
-  if (options != nullptr) *options = c_api::to_c(spectralclip::ThresholdOptions{});
+void sclip_threshold_options_init_sized(sclip_threshold_options* options, uint64_t struct_size) {
+  c_api::initialise(c_api::to_c(spectralclip::ThresholdOptions{}), options, struct_size);
 }
 
-void sclip_rule_init(sclip_rule* rule) {
-  if (rule == nullptr) return;
-  *rule = {};
-  rule->struct_size = sizeof *rule;
-  rule->name_pattern = "*";
-  rule->max_dims = spectralclip::Rule{}.max_dims;
-  rule->row_axes = spectralclip::Rule{}.row_axes;
+void sclip_rule_init_sized(sclip_rule* rule, uint64_t struct_size) {
+  c_api::initialise(c_api::default_rule(), rule, struct_size);
 }
 
-void sclip_clipper_options_init(sclip_clipper_options* options) {
-  if (options != nullptr) *options = default_clipper_options();
+void sclip_clipper_options_init_sized(sclip_clipper_options* options, uint64_t struct_size) {
+  c_api::initialise(c_api::default_clipper_options(), options, struct_size);
 }
 
 sclip_status sclip_clip_matrix(const sclip_matrix* G, double tau, const sclip_clip_options* options,
                                sclip_clip_report* report) {
   return guarded([&] {
-    const auto clip = options == nullptr ? spectralclip::ClipOptions{} : c_api::clip_options_from(*options);
-    const auto result = spectralclip::clip_singular_values(c_api::matrix_from(G), tau, clip);
-    if (report != nullptr) *report = c_api::to_c(result);
+    require_report(report, "sclip_clip_report");
+    const auto result =
+        spectralclip::clip_singular_values(c_api::matrix_from(G), tau, c_api::clip_options_from(options));
+    if (report != nullptr) c_api::hand_over(c_api::to_c(result), report);
   });
 }
 
 sclip_status sclip_clip_norm(const sclip_matrix* G, double max_norm, sclip_clip_report* report) {
   return guarded([&] {
+    require_report(report, "sclip_clip_report");
     const auto result = spectralclip::clip_norm(c_api::matrix_from(G), max_norm);
-    if (report != nullptr) *report = c_api::to_c(result);
+    if (report != nullptr) c_api::hand_over(c_api::to_c(result), report);
   });
 }
 
@@ -134,11 +159,7 @@ sclip_status sclip_clipper_create(const sclip_parameter* parameters, int64_t par
                                   const sclip_clipper_options* options, sclip_clipper** clipper) {
   return guarded([&] {
     required(clipper, "clipper") = nullptr;
-    const sclip_clipper_options chosen = options == nullptr ? default_clipper_options() : *options;
-    spectralclip::Clipper made(c_api::parameters_from(parameters, parameter_count),
-                               c_api::clipper_options_from(chosen));
-    const auto count = static_cast<std::size_t>(parameter_count);
-    *clipper = new sclip_clipper{std::move(made), make_executor(chosen), std::vector<spectralclip::Gradient>(count)};
+    *clipper = make_clipper(c_api::parameters_from(parameters, parameter_count), options);
   });
 }
 
@@ -148,15 +169,19 @@ sclip_status sclip_clipper_step(sclip_clipper* clipper, const sclip_gradient* gr
                                 sclip_step_report* report) {
   return guarded([&] {
     sclip_clipper& self = required(clipper, "clipper");
+    require_report(report, "sclip_step_report");
     const auto expected = static_cast<int64_t>(self.gradients.size());
     SPECTRALCLIP_REQUIRE(gradient_count == expected, gradient_count, " gradients were given for ", expected,
                          " parameters");
-    SPECTRALCLIP_REQUIRE(gradients != nullptr || expected == 0, "gradients is NULL");
-    std::transform(gradients, gradients + expected, self.gradients.begin(), [](const sclip_gradient& gradient) {
-      return spectralclip::Gradient{gradient.data, c_api::scalar_type_from(gradient.type), gradient.row_stride};
-    });
-    const auto result = self.clipper.step(self.gradients, *self.executor);
-    if (report != nullptr) *report = c_api::to_c(result);
+    const c_api::SizedArray given(gradients, expected, "sclip_gradient");
+    for (int64_t i = 0; i < expected; ++i) {
+      const sclip_gradient gradient = given[i];
+      self.gradients[static_cast<std::size_t>(i)] = {gradient.data, c_api::scalar_type_from(gradient.type),
+                                                     gradient.row_stride};
+    }
+    const auto result = self.reduction == nullptr ? self.clipper.step(self.gradients, *self.executor)
+                                                  : self.clipper.step(self.gradients, *self.reduction, *self.executor);
+    if (report != nullptr) c_api::hand_over(c_api::to_c(result), report);
   });
 }
 
@@ -170,11 +195,16 @@ int64_t sclip_clipper_workspace_bytes(const sclip_clipper* clipper) {
   return clipper == nullptr ? 0 : clipper->clipper.workspace_bytes();
 }
 
-sclip_status sclip_clipper_layer_report(const sclip_clipper* clipper, int64_t layer, sclip_layer_report* report) {
+sclip_status sclip_clipper_layer_report(const sclip_clipper* clipper, int64_t layer, sclip_layer_report* report,
+                                        sclip_clip_report* clip) {
   return guarded([&] {
     const auto layers = required(clipper, "clipper").clipper.layers();
     SPECTRALCLIP_REQUIRE(layer >= 0 && std::cmp_less(layer, layers.size()), "layer ", layer, " of ", layers.size());
-    required(report, "report") = c_api::to_c(layers[static_cast<std::size_t>(layer)]);
+    require_report(report, "sclip_layer_report");
+    require_report(clip, "sclip_clip_report");
+    const spectralclip::LayerReport& source = layers[static_cast<std::size_t>(layer)];
+    if (report != nullptr) c_api::hand_over(c_api::to_c(source), report);
+    if (clip != nullptr) c_api::hand_over(c_api::to_c(source.clip), clip);
   });
 }
 
@@ -183,7 +213,15 @@ sclip_status sclip_clipper_save(const sclip_clipper* clipper, const char* path) 
 }
 
 sclip_status sclip_clipper_load(sclip_clipper* clipper, const char* path) {
-  return guarded([&] { required(clipper, "clipper").clipper.load(&required(path, "path")); });
+  return guarded([&] {
+    sclip_clipper& self = required(clipper, "clipper");
+    self.clipper.load(&required(path, "path"));
+    keep_notes(self);
+  });
+}
+
+const char* sclip_clipper_load_notes(const sclip_clipper* clipper) {
+  return clipper == nullptr ? "" : clipper->load_notes.c_str();
 }
 
 int64_t sclip_clipper_serialized_size(const sclip_clipper* clipper) {
@@ -206,7 +244,39 @@ sclip_status sclip_clipper_deserialize(sclip_clipper* clipper, const void* bytes
     SPECTRALCLIP_REQUIRE(size >= 0 && (bytes != nullptr || size == 0), "bytes is NULL or their number, ", size,
                          ", is negative");
     self.clipper.deserialize({static_cast<const uint8_t*>(bytes), static_cast<std::size_t>(size)});
+    keep_notes(self);
   });
+}
+
+sclip_status sclip_clipper_create_split(const sclip_parameter* parameters, const sclip_shard* shards,
+                                        int64_t parameter_count, const sclip_clipper_options* options,
+                                        sclip_clipper** clipper) {
+  return guarded([&] {
+    required(clipper, "clipper") = nullptr;
+    std::vector<spectralclip::Parameter> list = c_api::parameters_from(parameters, parameter_count);
+    const c_api::SizedArray given(shards, parameter_count, "sclip_shard");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const sclip_shard shard = given[static_cast<int64_t>(i)];
+      list[i].shard = {.axis = shard.axis, .extent = shard.extent, .first = shard.first};
+    }
+    *clipper = make_clipper(std::move(list), options);
+  });
+}
+
+sclip_status sclip_clipper_step_split(sclip_clipper* clipper, const sclip_gradient* gradients, int64_t gradient_count,
+                                      const sclip_reduction* reduction, sclip_step_report* report) {
+  std::optional<c_api::HostReduction> host;
+  const sclip_status ready = guarded([&] {
+    (void)required(clipper, "clipper");
+    SPECTRALCLIP_REQUIRE(reduction != nullptr, "reduction is NULL");
+    host.emplace(c_api::taken_over(reduction, sclip_reduction{}, "sclip_reduction"));
+    SPECTRALCLIP_REQUIRE(reduction->sum != nullptr, "reduction->sum is NULL");
+  });
+  if (ready != SCLIP_OK) return ready;
+  clipper->reduction = &*host;
+  const sclip_status status = sclip_clipper_step(clipper, gradients, gradient_count, report);
+  clipper->reduction = nullptr;
+  return status;
 }
 
 }  // extern "C"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "c_api/sized.h"
 #include "require.h"
 
 namespace spectralclip::c_api {
@@ -21,12 +22,6 @@ bool flag_from(std::int32_t value, const char* field) {
   return value == 1;
 }
 
-template <class Struct>
-void require_initialised(const Struct& options, const char* name) {
-  SPECTRALCLIP_REQUIRE(options.struct_size == sizeof(Struct), name, ".struct_size = ", options.struct_size,
-                       " where this library has ", sizeof(Struct), ": was ", name, "_init called?");
-}
-
 template <class T>
 void require_array(const T* array, std::int64_t count, const char* name) {
   SPECTRALCLIP_REQUIRE(count >= 0, "the number of ", name, " is ", count);
@@ -39,7 +34,6 @@ const char* text_from(const char* text, const char* name, std::int64_t i) {
 }
 
 Rule rule_from(const sclip_rule& rule, std::int64_t i) {
-  require_initialised(rule, "sclip_rule");
   Rule result;
   result.name_pattern = text_from(rule.name_pattern, "name_pattern of the rule", i);
   result.min_dims = rule.min_dims;
@@ -47,8 +41,8 @@ Rule rule_from(const sclip_rule& rule, std::int64_t i) {
   result.treatment = enum_from(rule.treatment, Treatment::skip, "treatment");
   result.batch_axes = rule.batch_axes;
   result.row_axes = rule.row_axes;
-  if (rule.threshold != nullptr) result.threshold = threshold_options_from(*rule.threshold);
-  if (rule.clip != nullptr) result.clip = clip_options_from(*rule.clip);
+  if (rule.threshold != nullptr) result.threshold = threshold_options_from(rule.threshold);
+  if (rule.clip != nullptr) result.clip = clip_options_from(rule.clip);
   if (rule.label != nullptr) result.label = rule.label;
   return result;
 }
@@ -66,14 +60,16 @@ Rule skip_rule(const char* pattern) {
 
 ScalarType scalar_type_from(std::int32_t type) { return enum_from(type, ScalarType::float16, "scalar type"); }
 
-AnyMatrix matrix_from(const sclip_matrix* G) {
-  SPECTRALCLIP_REQUIRE(G != nullptr, "the matrix is NULL");
-  const std::int64_t stride = G->row_stride == 0 ? G->cols : G->row_stride;
-  return {G->data, scalar_type_from(G->type), G->rows, G->cols, stride};
+AnyMatrix matrix_from(const sclip_matrix* given) {
+  SPECTRALCLIP_REQUIRE(given != nullptr, "the matrix is NULL");
+  const sclip_matrix G = taken_over(given, sclip_matrix{}, "sclip_matrix");
+  const std::int64_t stride = G.row_stride == 0 ? G.cols : G.row_stride;
+  return {G.data, scalar_type_from(G.type), G.rows, G.cols, stride};
 }
 
-ClipOptions clip_options_from(const sclip_clip_options& options) {
-  require_initialised(options, "sclip_clip_options");
+ClipOptions clip_options_from(const sclip_clip_options* given) {
+  if (given == nullptr) return {};
+  const sclip_clip_options options = taken_over(given, to_c(ClipOptions{}), "sclip_clip_options");
   ClipOptions result;
   result.method = enum_from(options.method, Method::automatic, "method");
   if (options.rank != 0) result.rank = options.rank;
@@ -90,8 +86,9 @@ ClipOptions clip_options_from(const sclip_clip_options& options) {
   return result;
 }
 
-ThresholdOptions threshold_options_from(const sclip_threshold_options& options) {
-  require_initialised(options, "sclip_threshold_options");
+ThresholdOptions threshold_options_from(const sclip_threshold_options* given) {
+  if (given == nullptr) return {};
+  const sclip_threshold_options options = taken_over(given, to_c(ThresholdOptions{}), "sclip_threshold_options");
   ThresholdOptions result;
   result.kind = enum_from(options.kind, ThresholdKind::quantile, "threshold kind");
   result.tau = options.tau;
@@ -108,26 +105,41 @@ ThresholdOptions threshold_options_from(const sclip_threshold_options& options) 
   return result;
 }
 
+sclip_rule default_rule() noexcept {
+  sclip_rule rule{};
+  rule.struct_size = sizeof rule;
+  rule.name_pattern = "*";
+  rule.max_dims = 1 << 20;
+  rule.row_axes = 1;
+  return rule;
+}
+
+sclip_clipper_options default_clipper_options() noexcept {
+  sclip_clipper_options options{};
+  options.struct_size = sizeof options;
+  options.on_nonfinite = SCLIP_NONFINITE_LEAVE_LAYER;
+  return options;
+}
+
 ClipperOptions clipper_options_from(const sclip_clipper_options& options) {
-  require_initialised(options, "sclip_clipper_options");
   require_array(options.skip_patterns, options.skip_pattern_count, "skip_patterns");
-  require_array(options.rules, options.rule_count, "rules");
+  const SizedArray rules(options.rules, options.rule_count, "sclip_rule");
   ClipperOptions result;
   result.threshold = threshold_options_from(options.threshold);
   result.clip = clip_options_from(options.clip);
   for (std::int64_t i = 0; i < options.skip_pattern_count; ++i)
     result.rules.push_back(skip_rule(text_from(options.skip_patterns[i], "skip pattern", i)));
-  for (std::int64_t i = 0; i < options.rule_count; ++i) result.rules.push_back(rule_from(options.rules[i], i));
+  for (std::int64_t i = 0; i < options.rule_count; ++i) result.rules.push_back(rule_from(rules[i], i));
   result.on_nonfinite = enum_from(options.on_nonfinite, OnNonFinite::leave_all, "on_nonfinite");
   result.observe_only = flag_from(options.observe_only, "observe_only");
   return result;
 }
 
-std::vector<Parameter> parameters_from(const sclip_parameter* parameters, std::int64_t count) {
-  require_array(parameters, count, "parameters");
+std::vector<Parameter> parameters_from(const sclip_parameter* given, std::int64_t count) {
+  const SizedArray parameters(given, count, "sclip_parameter");
   std::vector<Parameter> result;
   for (std::int64_t i = 0; i < count; ++i) {
-    const sclip_parameter& parameter = parameters[i];
+    const sclip_parameter parameter = parameters[i];
     const char* const name = text_from(parameter.name, "name of the parameter", i);
     require_array(parameter.shape, parameter.dims, "axes");
     result.push_back({name, {}});
@@ -170,7 +182,8 @@ sclip_threshold_options to_c(const ThresholdOptions& options) noexcept {
 
 sclip_clip_report to_c(const ClipReport& report) noexcept {
   static_assert(sizeof(sclip_clip_report::seconds) == sizeof(ClipReport::seconds));
-  sclip_clip_report result{.status = static_cast<std::int32_t>(report.status),
+  sclip_clip_report result{.struct_size = sizeof(sclip_clip_report),
+                           .status = static_cast<std::int32_t>(report.status),
                            .method = static_cast<std::int32_t>(report.method),
                            .tau = report.tau,
                            .sigma_max = report.sigma_max,
@@ -189,7 +202,8 @@ sclip_clip_report to_c(const ClipReport& report) noexcept {
 }
 
 sclip_layer_report to_c(const LayerReport& report) noexcept {
-  return {.name = report.name.c_str(),
+  return {.struct_size = sizeof(sclip_layer_report),
+          .name = report.name.c_str(),
           .rows = report.rows,
           .cols = report.cols,
           .treatment = static_cast<std::int32_t>(report.treatment),
@@ -197,18 +211,20 @@ sclip_layer_report to_c(const LayerReport& report) noexcept {
           .has_gradient = report.has_gradient,
           .steps = report.steps,
           .steps_clipped = report.steps_clipped,
-          .clip = to_c(report.clip)};
+          .hint = report.hint.c_str()};
 }
 
 sclip_step_report to_c(const StepReport& report) noexcept {
-  return {.step = report.step,
-          .norm_before = report.norm_before,
+  return {.struct_size = sizeof(sclip_step_report),
+          .step = report.step,
+          .total_norm = report.total_norm,
           .norm_after = report.norm_after,
           .layers_clipped = report.layers_clipped,
           .layers_not_finite = report.layers_not_finite,
           .layers_rank_exhausted = report.layers_rank_exhausted,
           .layers_not_converged = report.layers_not_converged,
           .layers_out_of_range = report.layers_out_of_range,
+          .layers_out_of_memory = report.layers_out_of_memory,
           .left_all = report.left_all};
 }
 

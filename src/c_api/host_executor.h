@@ -17,6 +17,7 @@ namespace spectralclip::c_api {
 class HostExecutor final : public Executor {
  public:
   explicit HostExecutor(const sclip_executor& executor) : executor_(executor) {
+    SPECTRALCLIP_REQUIRE(executor.run != nullptr, "executor.run is NULL");
     SPECTRALCLIP_REQUIRE(executor.concurrency >= 1, "executor.concurrency = ", executor.concurrency, " is below 1");
   }
   [[nodiscard]] int concurrency() const noexcept override { return executor_.concurrency; }

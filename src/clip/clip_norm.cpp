@@ -6,28 +6,35 @@
 
 #include "clip/dead_band.h"
 #include "clip/entries.h"
+#include "clip/factors.h"
 #include "clip/scale_to_norm.h"
 #include "require.h"
 #include "spectralclip/clip.h"
 
 namespace spectralclip {
 
-ClipReport scale_to_norm(const AnyMatrix& G, double max_norm, bool write, Executor& executor) {
+ClipReport scaling_report(double norm, double max_norm, ScalarType type) {
   ClipReport report;
   report.tau = max_norm;
   report.passes = 1;
-  const double norm = std::sqrt(sum_of_squares(G, executor));
   report.sigma_max = report.norm_before = report.norm_after = report.sigma_bound = norm;
   if (!std::isfinite(norm)) {
-    report.status = std::isfinite(max_abs_entry(G)) ? ClipStatus::out_of_range : ClipStatus::not_finite;
+    report.status = std::isnan(norm) ? ClipStatus::not_finite : ClipStatus::out_of_range;
     return report;
   }
-  if (norm <= max_norm * (1 + dead_band(G.type))) return report;
+  if (norm <= max_norm * (1 + dead_band(type))) return report;
   report.clipped = 1;
   report.norm_after = max_norm;
-  report.sigma_bound = max_norm * (1 + storage_epsilon(G.type));
+  report.sigma_bound = max_norm * (1 + storage_epsilon(type));
   report.removed_energy = 1 - (max_norm / norm) * (max_norm / norm);
-  if (write) scale_entries(G, max_norm / norm, executor);
+  return report;
+}
+
+ClipReport scale_to_norm(const AnyMatrix& G, double max_norm, bool write, Executor& executor, ClipFactors* factors) {
+  const ClipReport report = scaling_report(std::sqrt(sum_of_squares(G, executor)), max_norm, G.type);
+  if (!write || report.clipped == 0) return report;
+  scale_entries(G, max_norm / report.norm_before, executor);
+  FactorWriter(factors).scaled(max_norm / report.norm_before);
   return report;
 }
 

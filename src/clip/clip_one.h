@@ -5,6 +5,7 @@
 
 #include "random/stream.h"
 #include "spectralclip/executor.h"
+#include "spectralclip/factors.h"
 #include "spectralclip/matrix.h"
 #include "spectralclip/options.h"
 #include "spectralclip/report.h"
@@ -16,6 +17,6 @@ namespace spectralclip {
 // Preconditions (checked by the callers at the public edge): G and options valid, tau >= 0 and not NaN,
 // rank <= min(rows, cols). On not_finite and factorization_failed neither G nor state is changed.
 ClipReport clip_one(const AnyMatrix& G, double tau, const ClipOptions& options, const RandomStream& stream,
-                    SubspaceState& state, Workspace& workspace, Executor& executor);
+                    SubspaceState& state, Workspace& workspace, Executor& executor, ClipFactors* factors = nullptr);
 
 }  // namespace spectralclip

@@ -6,6 +6,7 @@
 // Nothing above tau (dead_band.h): not one byte of G is written.
 #pragma once
 
+#include "spectralclip/factors.h"
 #include "spectralclip/matrix.h"
 #include "spectralclip/report.h"
 
@@ -17,6 +18,7 @@ ClipReport clip_exact(const AnyMatrix& G, double tau, bool write);
 // Eigenpairs of the smaller Gram matrix, only those above tau^2. Falls back to clip_exact when sigma_max / tau is above
 // gram_ratio_limit (dense_report.h); report.method says which ran.
 ClipReport clip_gram(const AnyMatrix& G, double tau, bool write);
+ClipReport clip_gram(const AnyMatrix& G, double tau, bool write, ClipFactors* factors);  // written down, if not null
 
 // Products only (matrix sign and inverse square root). The same fall-back, at newton_schulz_ratio_limit.
 ClipReport clip_newton_schulz(const AnyMatrix& G, double tau, bool write);

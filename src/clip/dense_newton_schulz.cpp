@@ -13,6 +13,7 @@
 #include "clip/dead_band.h"
 #include "clip/dense.h"
 #include "clip/dense_report.h"
+#include "clip/entries.h"
 #include "clip/gram_side.h"
 #include "constants.h"
 #include "factor/matrix_sign.h"
@@ -53,7 +54,7 @@ Raised raise_spectrum(const MatrixXd& A, double t, double resolution) {
 }
 
 MatrixXd full_gram(const DenseProblem& problem) {
-  const MatrixXd lower = smaller_gram(problem.G, problem.size.scale);
+  const MatrixXd lower = gram_of(problem.G, smaller_side(problem.G), problem.size.scale);
   return lower.selfadjointView<Eigen::Lower>();
 }
 
@@ -69,7 +70,8 @@ ClipReport measured(const DenseProblem& problem, const factor::EigenvalueBounds&
   report.norm_before = report.norm_after = std::sqrt(trace) * problem.size.unscale;
   report.sigma_bound = std::sqrt(lambda.high) * problem.size.unscale;
   report.bound_kind = BoundKind::estimated;
-  if (!std::isfinite(report.sigma_bound) || !std::isfinite(report.norm_before)) report.status = ClipStatus::out_of_range;
+  if (!std::isfinite(report.sigma_bound) || !std::isfinite(report.norm_before))
+    report.status = ClipStatus::out_of_range;
   return report;
 }
 
@@ -85,7 +87,7 @@ void clip_to_zero(const DenseProblem& problem, const MatrixXd& A, bool write, Cl
   const double floor = 8 * dense_rounding(problem.G);
   report.clipped = to_count(raise_spectrum(A, floor, kEps / floor).above, A.rows());
   finish(problem, A.trace(), 0.0, 0.0, report);
-  if (write) write_zeros(problem.G);
+  if (write) fill_zero(problem.G);
 }
 
 // A: r x r with norm at most 1, t = tau^2 in the same units.
@@ -104,7 +106,7 @@ void clip_by_products(const DenseProblem& problem, const MatrixXd& A, double t, 
   const double scale = std::pow(report.norm_before * problem.size.scale, 2) / trace;  // A was divided by this
   finish(problem, trace * scale, energy_after * scale, excess, report);
   report.error_estimate = excess * std::sqrt(t / std::max(trace - energy_after, kEps * trace));
-  if (write) apply_factor(G, problem.size, F);
+  if (write) apply_factor(G, smaller_side(G), problem.size, F);
 }
 
 }  // namespace
@@ -117,7 +119,8 @@ ClipReport clip_newton_schulz(const AnyMatrix& G, double tau, bool write) {
   ClipReport report = measured(problem, lambda, A.trace());
 
   const double sigma_max = std::sqrt(lambda.low);
-  if (report.status == ClipStatus::out_of_range || sigma_max <= problem.tau_scaled * (1 + dead_band(G.type))) return report;
+  if (report.status == ClipStatus::out_of_range || sigma_max <= problem.tau_scaled * (1 + dead_band(G.type)))
+    return report;
   const MatrixXd unit = A / lambda.high;
   if (!(problem.tau_scaled > 0)) {
     clip_to_zero(problem, unit, write, report);

@@ -41,6 +41,9 @@ ClipReport empty_report(const DenseProblem& problem, Method method, ClipStatus s
 DenseProblem::DenseProblem(const AnyMatrix& G_, double tau_)
     : G(G_), tau(tau_), size(measure_magnitude(G_)), tau_scaled(tau_ * size.scale) {}
 
+DenseProblem::DenseProblem(const AnyMatrix& G_, double tau_, const Magnitude& size_)
+    : G(G_), tau(tau_), size(size_), tau_scaled(tau_ * size_.scale) {}
+
 ClipReport trivial_report(const DenseProblem& problem, Method method) {
   if (problem.size.finite) return empty_report(problem, method, ClipStatus::ok);
   return not_finite_report(problem.tau, method);

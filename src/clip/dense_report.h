@@ -19,6 +19,8 @@ struct DenseProblem {
   double tau_scaled;
 
   DenseProblem(const AnyMatrix& G_, double tau_);
+  // Of a matrix that is elsewhere: G says its shape and type only.
+  DenseProblem(const AnyMatrix& G_, double tau_, const Magnitude& size_);
   // Nothing to factor: not finite, or all zero.
   [[nodiscard]] bool trivial() const noexcept { return !size.finite || size.largest == 0; }
 };

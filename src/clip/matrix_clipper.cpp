@@ -16,9 +16,8 @@ void require_rank(const ClipOptions& options, std::int64_t rows, std::int64_t co
                        " is above min(rows, cols) = ", std::min(rows, cols), " of a ", rows, " x ", cols, " matrix");
 }
 
-}  // namespace
-
-ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOptions& options, Executor& executor) {
+ClipReport clip_stateless(const AnyMatrix& G, double tau, const ClipOptions& options, ClipFactors* factors,
+                          Executor& executor) {
   validate(G);
   validate(options);
   require_tau(tau);
@@ -27,7 +26,18 @@ ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOption
   Workspace workspace;
   ClipOptions chosen = options;
   if (chosen.exhausted == Exhausted::automatic) chosen.exhausted = Exhausted::go_exact;
-  return clip_one(G, tau, chosen, RandomStream{.seed = options.seed}, state, workspace, executor);
+  return clip_one(G, tau, chosen, RandomStream{.seed = options.seed}, state, workspace, executor, factors);
+}
+
+}  // namespace
+
+ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOptions& options, Executor& executor) {
+  return clip_stateless(G, tau, options, nullptr, executor);
+}
+ClipReport clip_singular_values(const AnyMatrix& G, double tau, const ClipOptions& options, ClipFactors& factors,
+                                Executor& executor) {
+  factors.clear();
+  return clip_stateless(G, tau, options, &factors, executor);
 }
 
 struct MatrixClipper::Impl {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/scalar_convert.h"
@@ -100,8 +101,14 @@ Magnitude measure_magnitude(const AnyMatrix& G) {
   return size;
 }
 
+void resize_panel(Panel& panel, Eigen::Index rows, Eigen::Index cols) {
+  if (panel.rows() == rows && panel.cols() == cols) return;
+  panel.resize(0, 0);
+  panel.resize(rows, cols);
+}
+
 void read_panel(const AnyMatrix& G, const Window& window, double scale, Panel& panel) {
-  panel.resize(window.rows, window.cols);
+  resize_panel(panel, window.rows, window.cols);
   with_storage(G.type, [&]<class T>(T) { read_into(G.as<T>(), window, scale, panel); });
 }
 
@@ -119,8 +126,21 @@ void write_all(const AnyMatrix& G, double unscale, const Panel& whole) {
   write_panel(G, whole_window(G), unscale, whole);
 }
 
-void write_zeros(const AnyMatrix& G) {
-  for_each_slab(G, [&](const Window& w) { write_panel(G, w, 1.0, Panel::Zero(w.rows, w.cols)); });
+Undo::Undo(const AnyMatrix& G) : G_(G) {
+  if (std::max(G.rows, G.cols) <= kPanelWidth) return;
+  const auto row = static_cast<std::size_t>(G.cols * size_of(G.type));
+  const auto stride = static_cast<std::size_t>(G.row_stride * size_of(G.type));
+  stored_.resize(row * static_cast<std::size_t>(G.rows));
+  const auto* const from = static_cast<const std::byte*>(G.data);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(G.rows); ++i)
+    std::memcpy(stored_.data() + i * row, from + i * stride, row);
+}
+
+Undo::~Undo() {
+  const auto row = static_cast<std::size_t>(G_.cols * size_of(G_.type));
+  const auto stride = static_cast<std::size_t>(G_.row_stride * size_of(G_.type));
+  auto* const to = static_cast<std::byte*>(G_.data);
+  for (std::size_t i = 0; i * row < stored_.size(); ++i) std::memcpy(to + i * stride, stored_.data() + i * row, row);
 }
 
 }  // namespace spectralclip

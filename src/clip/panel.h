@@ -4,7 +4,9 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "spectralclip/matrix.h"
 
@@ -29,6 +31,10 @@ struct Window {
   std::int64_t cols = 0;
 };
 
+// Through nothing: Eigen frees the old block before it asks for the new one, and keeps the address of the old one when
+// there is no memory, to free it once more.
+void resize_panel(Panel& panel, Eigen::Index rows, Eigen::Index cols);
+
 // panel = scale * G[window]
 void read_panel(const AnyMatrix& G, const Window& window, double scale, Panel& panel);
 // G[window] = unscale * panel, rounded to nearest; beyond the largest finite number it saturates instead of becoming
@@ -38,19 +44,31 @@ void write_panel(const AnyMatrix& G, const Window& window, double unscale, const
 // All of G: m x n.
 [[nodiscard]] Panel read_all(const AnyMatrix& G, double scale);
 void write_all(const AnyMatrix& G, double unscale, const Panel& whole);
-void write_zeros(const AnyMatrix& G);
 
-// Calls body(window) for slabs of the longer side of G, about kPanelWidth wide: row slabs when m >= n, else column
-// slabs.
+// Calls body(window) for slabs of one side of G, about kPanelWidth wide: row slabs when `tall`, else column slabs.
 inline constexpr std::int64_t kPanelWidth = 256;  // 256 x 768 float64 is 1.5 MB: L2 of most machines
 template <class Body>
-void for_each_slab(const AnyMatrix& G, Body&& body) {
-  const bool tall = G.rows >= G.cols;
+void for_each_slab(const AnyMatrix& G, bool tall, Body&& body) {
   const std::int64_t length = tall ? G.rows : G.cols;
   for (std::int64_t first = 0; first < length; first += kPanelWidth) {
     const std::int64_t width = length - first < kPanelWidth ? length - first : kPanelWidth;
     body(tall ? Window{first, 0, width, G.cols} : Window{0, first, G.rows, width});
   }
 }
+
+// Takes back what was written slab by slab when something fails in between: a copy of G while more than one slab is
+// written, as much memory as G itself. Done, it keeps what is there.
+class Undo {
+ public:
+  explicit Undo(const AnyMatrix& G);
+  ~Undo();
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  void done() noexcept { stored_.clear(); }
+
+ private:
+  AnyMatrix G_;
+  std::vector<std::byte> stored_;  // rows packed; empty: nothing to take back
+};
 
 }  // namespace spectralclip

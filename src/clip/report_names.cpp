@@ -18,6 +18,8 @@ const char* to_string(ClipStatus status) noexcept {
       return "not_converged";
     case ClipStatus::out_of_range:
       return "out_of_range";
+    case ClipStatus::out_of_memory:
+      return "out_of_memory";
   }
   return "unknown";
 }

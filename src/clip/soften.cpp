@@ -35,9 +35,10 @@ ClipReport soften_by_svd(const DenseProblem& problem) {
   if (!svd.converged) return failed_report(problem, Method::exact);
   const VectorXd weight = softening(svd.sigma, problem.tau_scaled);
   const VectorXd after = svd.sigma.cwiseProduct(weight);
-  write_all(problem.G, problem.size.unscale, svd.U * after.asDiagonal() * svd.V.transpose());
   const double error = factor::kSvdErrorFactor * dense_rounding(problem.G) * after[0];
-  return soften_report(problem, Method::exact, svd.sigma, weight, error);
+  const ClipReport report = soften_report(problem, Method::exact, svd.sigma, weight, error);  // before: it may fail
+  write_all(problem.G, problem.size.unscale, svd.U * after.asDiagonal() * svd.V.transpose());
+  return report;
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ ClipReport soften_singular_values(const AnyMatrix& G, double c) {
   const DenseProblem problem(G, c);
   if (problem.trivial()) return trivial_report(problem, Method::gram);
   const double c_scaled = problem.tau_scaled;
-  const factor::GramEigen eigen(smaller_gram(G, problem.size.scale));
+  const factor::GramEigen eigen(gram_of(G, smaller_side(G), problem.size.scale));
   const VectorXd sigma = eigen.values().cwiseSqrt();
   if (!eigen.converged() || !(sigma[0] <= gram_ratio_limit(G.type) * c_scaled)) return soften_by_svd(problem);
 
@@ -58,9 +59,10 @@ ClipReport soften_singular_values(const AnyMatrix& G, double c) {
   const VectorXd weight = softening(sigma, c_scaled);
   // h = I - Q (1 - h) Q^T, and 1 - h = x / (c^2 s (1 + s)) without cancellation: tiny sigma / c leaves G as it is.
   const VectorXd lost = (sigma / c_scaled).array().square() * weight.array().square() / (1 + weight.array());
-  remove_directions(G, problem.size, Q, lost);
   const double error = 8 * dense_rounding(G) * sigma[0] * (1 + sigma[0] / c_scaled);
-  return soften_report(problem, Method::gram, sigma, weight, error);
+  const ClipReport report = soften_report(problem, Method::gram, sigma, weight, error);
+  remove_directions(G, smaller_side(G), problem.size, Q, lost);
+  return report;
 }
 
 }  // namespace spectralclip

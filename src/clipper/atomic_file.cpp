@@ -96,18 +96,39 @@ int write_fully(int descriptor, std::span<const std::uint8_t> bytes) noexcept {
   return 0;
 }
 
-void write_file_atomically(const std::string& path, std::span<const std::uint8_t> bytes) {
+struct AtomicFile::Parts {
+  std::string path;
+  Descriptor descriptor;
+  TemporaryFile temporary;
+};
+
+AtomicFile::AtomicFile(std::string path) {
   require_replaceable(path);
   std::string name = temporary_name(path);
-  Descriptor descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!descriptor.valid()) fail("create a temporary file beside", path, errno);
-  TemporaryFile temporary(std::move(name));
-  if (const int error = write_fully(descriptor.get(), bytes); error != 0) fail("write", path, error);
-  if (::fsync(descriptor.get()) != 0) fail("write", path, errno);
-  if (const int error = descriptor.close(); error != 0) fail("write", path, error);
-  if (::rename(temporary.path(), path.c_str()) != 0) fail("replace", path, errno);
-  temporary.renamed();
+  const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail("create a temporary file beside", path, errno);
+  parts_.reset(new Parts{std::move(path), Descriptor(descriptor), TemporaryFile(std::move(name))});
+}
+
+AtomicFile::~AtomicFile() = default;
+
+void AtomicFile::write(std::span<const std::uint8_t> bytes) {
+  if (const int error = write_fully(parts_->descriptor.get(), bytes); error != 0) fail("write", parts_->path, error);
+}
+
+void AtomicFile::commit() {
+  const std::string& path = parts_->path;
+  if (::fsync(parts_->descriptor.get()) != 0) fail("write", path, errno);
+  if (const int error = parts_->descriptor.close(); error != 0) fail("write", path, error);
+  if (::rename(parts_->temporary.path(), path.c_str()) != 0) fail("replace", path, errno);
+  parts_->temporary.renamed();
   if (const int error = sync_directory(directory_of(path)); error != 0) fail("sync the directory of", path, error);
+}
+
+void write_file_atomically(const std::string& path, std::span<const std::uint8_t> bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 std::vector<std::uint8_t> read_file(const std::string& path) {

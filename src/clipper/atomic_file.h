@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,22 @@ namespace spectralclip {
 // Temporary file in the same directory, write, fsync, rename, fsync of the directory. On failure the temporary file is
 // removed and an old file at `path` survives. Only a regular file is replaced: a device or directory is refused.
 void write_file_atomically(const std::string& path, std::span<const std::uint8_t> bytes);
+
+// The same, a piece at a time: nothing stands at `path` before commit(), and without it nothing changes.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::uint8_t> bytes);
+  void commit();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 [[nodiscard]] std::vector<std::uint8_t> read_file(const std::string& path);
 

@@ -9,11 +9,12 @@
 //   trailer   u64 FNV-1a of all bytes before it
 //
 // The library version and the fingerprint are for people; neither is enforced, options may change between runs. A
-// threshold of another kind (or EMA of another decay) starts anew, a window of another length keeps the latest values.
+// threshold of another kind uses what it can of the past, and a note says what (saved_threshold.h).
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "clipper/layer.h"
@@ -30,6 +31,7 @@ struct LayerState {
 struct Checkpoint {
   std::int64_t steps = 0;
   std::vector<LayerState> layers;  // in the clipper's order
+  std::vector<std::string> notes;  // what could not be taken over as it was, a line for each difference
 };
 
 [[nodiscard]] std::vector<std::uint8_t> encode_checkpoint(std::int64_t steps, const LayerSet& set);

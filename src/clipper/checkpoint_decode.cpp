@@ -10,6 +10,7 @@
 #include "clipper/byte_stream.h"
 #include "clipper/checkpoint.h"
 #include "clipper/checkpoint_format.h"
+#include "clipper/saved_threshold.h"
 #include "subspace/search.h"
 #include "threshold/state_check.h"
 
@@ -20,14 +21,6 @@ constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;  // counters count
 constexpr std::int64_t kSubspacePadding = 64;                  // a pass may be wider than the matrix by a vector or so
 constexpr float kLargestEntry = 2;                             // of a unit vector, with room for any rounding
 constexpr std::size_t kListedNames = 5;
-
-struct SavedThreshold {
-  ThresholdKind kind = ThresholdKind::constant;
-  double decay = 0;
-  std::int64_t observed = 0;
-  double average = 0;
-  std::vector<double> values;  // oldest first
-};
 
 struct SavedLayer {
   std::string name;
@@ -173,38 +166,38 @@ void require_same_names(const LayersByName& saved, const LayerSet& set) {
   throw StateFileError(text);
 }
 
-// The saved past under the options of today.
-ThresholdState restored(const SavedThreshold& saved, const ThresholdOptions& options) {
-  ThresholdState state = make_threshold_state(options);
-  const bool same_policy =
-      saved.kind == options.kind && (options.kind != ThresholdKind::ema || saved.decay == options.decay);
-  if (!same_policy) return state;
-  state.observed = saved.observed;
-  state.average = saved.average;
-  if (options.kind != ThresholdKind::quantile) return state;
-  const std::size_t size = state.window.size();
-  const std::size_t count = std::min(saved.values.size(), size);
-  if (std::cmp_less(count, std::min<std::int64_t>(state.observed, options.window)))
-    state.observed = static_cast<std::int64_t>(count);  // the window has become longer than what is remembered
-  const std::size_t oldest = static_cast<std::size_t>(state.observed) - count;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double value = saved.values[saved.values.size() - count + i];
-    state.window[(oldest + i) % size] = state.sorted[i] = value;
-  }
-  std::sort(state.sorted.begin(), state.sorted.begin() + static_cast<std::ptrdiff_t>(count));
-  return state;
-}
-
-LayerState matched(SavedLayer& saved, const Layer& layer, const LayerReport& report) {
+LayerState matched(SavedLayer& saved, const Layer& layer, const LayerReport& report, std::string& note) {
   require_state(saved.rows == report.rows && saved.cols == report.cols, "state is of another model: layer \"",
                 report.name, "\" is ", saved.rows, " x ", saved.cols, " there and ", report.rows, " x ", report.cols,
                 " here");
-  LayerState state{saved.steps, saved.steps_clipped, restored(saved.threshold, layer.threshold),
+  LayerState state{saved.steps, saved.steps_clipped, restored(saved.threshold, layer.threshold, &note),
                    std::move(saved.subspace)};
   require_state(fits(layer.threshold, state.threshold), "state of layer \"", report.name,
                 "\": its threshold is inconsistent");
   return state;
 }
+
+// Layers of equal fate in one line.
+class Notes {
+ public:
+  void add(const std::string& note, const std::string& layer) {
+    if (note.empty()) return;
+    const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) { return group.first == note; });
+    if (same == groups_.end()) {
+      groups_.push_back({note, {layer}});
+    } else {
+      same->second.push_back(layer);
+    }
+  }
+  [[nodiscard]] std::vector<std::string> lines() const {
+    std::vector<std::string> lines;
+    for (const auto& [note, layers] : groups_) lines.push_back(note + " (layers" + listed(layers) + ")");
+    return lines;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups_;
+};
 
 }  // namespace
 
@@ -217,8 +210,13 @@ Checkpoint decode_checkpoint(std::span<const std::uint8_t> bytes, const LayerSet
   for (SavedLayer& layer : saved)
     require_state(by_name.emplace(layer.name, &layer).second, "state holds layer \"", layer.name, "\" twice");
   require_same_names(by_name, set);
-  for (std::size_t i = 0; i < set.layers.size(); ++i)
-    checkpoint.layers.push_back(matched(*by_name.at(set.reports[i].name), set.layers[i], set.reports[i]));
+  Notes notes;
+  for (std::size_t i = 0; i < set.layers.size(); ++i) {
+    std::string note;
+    checkpoint.layers.push_back(matched(*by_name.at(set.reports[i].name), set.layers[i], set.reports[i], note));
+    notes.add(note, set.reports[i].name);
+  }
+  checkpoint.notes = notes.lines();
   return checkpoint;
 }
 

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "clipper/atomic_file.h"
 #include "clipper/checkpoint.h"
 #include "clipper/internals.h"
 #include "clipper/layer.h"
 #include "clipper/schedule.h"
+#include "clipper/sharded_step.h"
 #include "require.h"
 
 namespace spectralclip {
@@ -42,8 +45,9 @@ StepReport summary_of(std::span<const LayerReport> layers) {
     if (clip.status == ClipStatus::rank_exhausted) ++step.layers_rank_exhausted;
     if (clip.status == ClipStatus::not_converged) ++step.layers_not_converged;
     if (clip.status == ClipStatus::out_of_range) ++step.layers_out_of_range;
+    if (clip.status == ClipStatus::out_of_memory) ++step.layers_out_of_memory;
   }
-  step.norm_before = std::sqrt(before);
+  step.total_norm = std::sqrt(before);
   step.norm_after = std::sqrt(after);
   step.layers = layers;
   return step;
@@ -59,13 +63,61 @@ struct Clipper::Impl {
   LayerSet set;
   Schedule schedule{{}};
   WorkspacePool workspaces;
+  ShardedStep sharded{set, workspaces};
   std::unique_ptr<ThreadPool> own_pool;
   std::int64_t steps = 0;
+  std::vector<std::string> load_notes;  // of the latest deserialize()
 
   void add(const std::vector<Parameter>& parameters) {
+    const auto layers = static_cast<std::ptrdiff_t>(set.layers.size());
     append_layers(set, parameters, options, parameter_count);
+    try {
+      schedule = Schedule(entries_of(set.reports));
+    } catch (...) {
+      set.layers.erase(set.layers.begin() + layers, set.layers.end());
+      set.reports.erase(set.reports.begin() + layers, set.reports.end());
+      throw;
+    }
     parameter_count += parameters.size();
-    schedule = Schedule(entries_of(set.reports));
+    sharded.layers_changed();
+  }
+
+  // What a rank sums over the others, bucket by bucket.
+  void step_in_rounds(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor) {
+    begin_rounds(gradients, {}, executor);
+    while (const int buckets = sharded.next(executor))
+      for (int b = 0; b < buckets; ++b) {
+        const std::span<const SumBlock> blocks = sharded.run(b, executor);
+        if (!blocks.empty()) reduction.sum(blocks);
+      }
+  }
+  // A rank that was called wrongly says so to the others instead of leaving them alone.
+  void begin_rounds(std::span<const Gradient> gradients, std::string refusal, Executor& executor) {
+    workspaces.provide(executor.concurrency());
+    try {
+      if (refusal.empty()) check(gradients);
+    } catch (const InvalidArgument& error) {
+      refusal = error.what();
+    }
+    forget_latest_reports();
+    sharded.begin(gradients, options.on_nonfinite == OnNonFinite::leave_all, refusal);
+  }
+
+  StepReport end_rounds() {
+    workspaces.level();
+    StepReport report = summary_of(set.reports);
+    report.step = ++steps;
+    report.left_all = sharded.left_all();
+    return report;
+  }
+
+  void require_whole() const {
+    const auto split = std::find_if(set.layers.begin(), set.layers.end(),
+                                    [](const Layer& layer) { return layer.part.split != Split::none; });
+    if (split == set.layers.end()) return;
+    const LayerReport& report = set.reports[static_cast<std::size_t>(split - set.layers.begin())];
+    throw InvalidArgument(
+        detail::concat("layer \"", report.name, "\" is split over ranks: its step needs a reduction"));
   }
 
   void check(std::span<const Gradient> gradients) const {
@@ -119,9 +171,10 @@ Clipper::Clipper(Clipper&&) noexcept = default;
 Clipper& Clipper::operator=(Clipper&&) noexcept = default;
 
 StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor) {
+  impl_->require_whole();
   impl_->check(gradients);
-  impl_->forget_latest_reports();
   impl_->workspaces.provide(executor.concurrency());
+  impl_->forget_latest_reports();
   const bool leave_all =
       impl_->options.on_nonfinite == OnNonFinite::leave_all && !impl_->all_finite(gradients, executor);
   if (!leave_all) impl_->clip_all(gradients, executor);
@@ -129,6 +182,11 @@ StepReport Clipper::step(std::span<const Gradient> gradients, Executor& executor
   report.step = ++impl_->steps;
   report.left_all = leave_all;
   return report;
+}
+
+StepReport Clipper::step(std::span<const Gradient> gradients, Reduction& reduction, Executor& executor) {
+  impl_->step_in_rounds(gradients, reduction, executor);
+  return impl_->end_rounds();
 }
 
 StepReport Clipper::step(std::span<const Gradient> gradients) {
@@ -146,6 +204,8 @@ void Clipper::step_parameter(std::size_t parameter, const Gradient& gradient, Ex
   const auto begin = static_cast<std::size_t>(first - set.layers.begin());
   std::size_t end = begin;
   for (; end < set.layers.size() && set.layers[end].parameter == parameter; ++end) {
+    SPECTRALCLIP_REQUIRE(set.layers[end].part.split == Split::none, "layer \"", set.reports[end].name,
+                         "\" is split over ranks: it is clipped with all others, by a step with a reduction");
     require_usable(gradient, set.layers[end], set.reports[end]);
   }
   const WorkspacePool::Lease workspace(impl_->workspaces);
@@ -158,12 +218,19 @@ void Clipper::step_parameter(std::size_t parameter, const Gradient& gradient, Ex
 void Clipper::add(const std::vector<Parameter>& parameters) { impl_->add(parameters); }
 
 LayerSet& ClipperInternals::layers(Clipper& clipper) noexcept { return clipper.impl_->set; }
+ShardedStep& ClipperInternals::begin_rounds(Clipper& clipper, std::span<const Gradient> gradients,
+                                            const std::string& refusal, Executor& executor) {
+  clipper.impl_->begin_rounds(gradients, refusal, executor);
+  return clipper.impl_->sharded;
+}
+StepReport ClipperInternals::end_rounds(Clipper& clipper) { return clipper.impl_->end_rounds(); }
 StepReport ClipperInternals::summary(std::span<const LayerReport> layers) { return summary_of(layers); }
 
 std::span<const LayerReport> Clipper::layers() const noexcept { return impl_->set.reports; }
+std::span<const std::string> Clipper::load_notes() const noexcept { return impl_->load_notes; }
 std::int64_t Clipper::steps() const noexcept { return impl_->steps; }
 std::int64_t Clipper::state_bytes() const noexcept { return checkpoint_bytes(impl_->set); }
-std::int64_t Clipper::workspace_bytes() const noexcept { return impl_->workspaces.bytes(); }
+std::int64_t Clipper::workspace_bytes() const noexcept { return impl_->workspaces.bytes() + impl_->sharded.bytes(); }
 
 std::vector<std::uint8_t> Clipper::serialize() const { return encode_checkpoint(impl_->steps, impl_->set); }
 
@@ -177,6 +244,7 @@ void Clipper::deserialize(std::span<const std::uint8_t> bytes) {
     impl_->set.reports[i].steps_clipped = state.steps_clipped;
   }
   impl_->steps = checkpoint.steps;
+  impl_->load_notes = std::move(checkpoint.notes);
   impl_->forget_latest_reports();
 }
 

@@ -60,15 +60,28 @@ const char* to_string(Treatment treatment) noexcept {
   return "unknown";
 }
 
+// Stacked experts: (e, m, n) is e matrices, and (e, n), where the name says so, e vectors.
+Rule expert_rule(std::string pattern, int dims, Treatment treatment, std::string label) {
+  Rule rule = make_rule(std::move(pattern), dims, dims, treatment, std::move(label));
+  rule.batch_axes = 1;
+  return rule;
+}
+
 // The names are those of the published clipper (reference of the paper), where a name that contains LayerNorm is never
-// skipped: hence the first two rules.
+// skipped: hence the first two rules. Beside "lm_head" those of heads that stand at the top of a model: deeper inside,
+// "output" and "head" are parts of attention.
 std::vector<Rule> default_rules() {
   std::vector<Rule> rules = {vector_rule("*LayerNorm*"), matrix_rule("*LayerNorm*")};
   for (const char* name :
        {"word_embeddings", "position_embeddings", "token_type_embeddings", "embed_tokens", "wpe", "wte"}) {
     rules.push_back(skip_rule("*" + std::string(name) + "*", "embedding by name: skipped"));
   }
-  rules.push_back(skip_rule("*lm_head*", "head by name: skipped"));
+  for (const char* name : {"*lm_head*", "head.weight", "head.bias", "classifier.weight", "classifier.bias",
+                           "output.weight", "output.bias", "embed_out.weight"}) {
+    rules.push_back(skip_rule(name, "head by name: skipped"));
+  }
+  rules.push_back(expert_rule("*experts*", 3, Treatment::spectral, "experts: one matrix each"));
+  rules.push_back(expert_rule("*experts*bias", 2, Treatment::norm, "biases of experts: one vector each, norm"));
   rules.push_back(vector_rule("*"));
   rules.push_back(matrix_rule("*"));
   return rules;

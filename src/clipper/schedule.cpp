@@ -2,6 +2,7 @@
 #include "clipper/schedule.h"
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 
 namespace spectralclip {
@@ -44,9 +45,13 @@ void WorkspacePool::release(Workspace* workspace) noexcept {
   free_.push_back(workspace);
 }
 
-void WorkspacePool::level() {
-  for (const auto& workspace : all_) all_.front()->level(*workspace);
-  for (const auto& workspace : all_) workspace->level(*all_.front());
+void WorkspacePool::level() noexcept {
+  try {
+    for (const auto& workspace : all_) all_.front()->level(*workspace);
+    for (const auto& workspace : all_) workspace->level(*all_.front());
+  } catch (const std::bad_alloc&) {
+    return;  // the step is done; the next one asks for memory where it needs it
+  }
 }
 
 std::int64_t WorkspacePool::bytes() const noexcept {

@@ -34,7 +34,7 @@ class WorkspacePool {
   void provide(int concurrency);  // at least this many
   // All blocks of the threads become as large as the largest: which thread meets which layer is chance, and the next
   // step must not allocate.
-  void level();
+  void level() noexcept;
   [[nodiscard]] std::int64_t bytes() const noexcept;
 
   [[nodiscard]] Workspace& wide() noexcept { return wide_; }

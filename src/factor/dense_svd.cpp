@@ -42,7 +42,7 @@ DenseSvd factors_of(const MatrixXd& S) {
 }
 
 DenseSvd polished(const MatrixXd& S, const DenseSvd& rough) {
-  DenseSvd fine = factors_of<Eigen::JacobiSVD<MatrixXd>>(rough.U.transpose() * S * rough.V);
+  DenseSvd fine = factors_of<Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner>>(rough.U.transpose() * S * rough.V);
   fine.U = rough.U * fine.U;
   fine.V = rough.V * fine.V;
   return fine;
@@ -57,7 +57,7 @@ DenseSvd square_svd(const MatrixXd& S) {
     svd = polished(S, svd);
     if (svd.converged && accurate(S, svd)) return svd;
   }
-  svd = factors_of<Eigen::JacobiSVD<MatrixXd>>(S);
+  svd = factors_of<Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner>>(S);
   svd.converged = svd.converged && accurate(S, svd);
   return svd;
 }

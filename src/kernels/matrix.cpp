@@ -33,6 +33,8 @@ void validate(const AnyMatrix& G) {
   SPECTRALCLIP_REQUIRE(G.rows <= most_rows, "matrix of ", G.rows, " rows at row_stride = ", G.row_stride, " of ",
                        to_string(G.type), " exceeds the address range (at most ", most_rows, " rows)");
   SPECTRALCLIP_REQUIRE(G.data != nullptr, "matrix of ", G.rows, " x ", G.cols, " entries has a null data pointer");
+  SPECTRALCLIP_REQUIRE(is_aligned(G.data, G.type), "matrix of ", G.rows, " x ", G.cols, " entries: its address ",
+                       G.data, " is not a multiple of the ", size_of(G.type), " bytes of ", to_string(G.type));
 }
 
 }  // namespace spectralclip

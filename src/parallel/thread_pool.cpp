@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -140,7 +141,12 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
                        "]");
   if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   impl_->workers.reserve(static_cast<std::size_t>(threads - 1));
-  for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get()] { impl->worker_loop(); });
+  try {
+    for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get()] { impl->worker_loop(); });
+  } catch (const std::system_error& error) {  // those that were started end with impl_
+    throw InvalidArgument(detail::concat("threads = ", threads, ": the system started only ", impl_->workers.size() + 1,
+                                         " (", error.what(), ")"));
+  }
 }
 
 ThreadPool::~ThreadPool() = default;

@@ -30,21 +30,34 @@ class Judge {
       return j_;
     }
     j_.hidden = !j_.rank_full && f_.unseen.bound > (j_.wide_range ? level_ : goal_);
-    if (!j_.rank_full && !j_.wide_range) look_below();
+    if (!j_.rank_full && !j_.wide_range) look_below_or_probe();
     if (j_.error > j_.error_allowed) want(sharpen_for_error());
-    if (!j_.rank_full && !j_.wide_range) look_at_leftovers();
+    if (!j_.wide_range && f_.unseen.bound <= goal_) look_at_leftovers();
     if (j_.above == 0) look_at_sigma_max();
     return j_;
   }
 
  private:
-  // ||H|| as far as decisions go: never quite tau, which would make every bound below infinite.
+  // ||H|| as far as decisions go: never quite tau, which would make every bound below infinite. While something may be
+  // hidden nothing is decided yet, and what is worth reading beside the probe follows from what ||H|| is likely to be.
   [[nodiscard]] double unseen() const {
     if (f_.complete) return 0;
     const double most = std::isinf(o_.tau) && f_.count > 0 ? f_.sigma[0] : goal_;
-    return std::min(f_.unseen.bound, 0.98 * most);
+    const double likely = f_.unseen.bound > most ? std::min(f_.unseen.typical, f_.unseen.bound) : f_.unseen.bound;
+    return std::min(likely, 0.98 * most);
   }
   void want(std::int64_t count) { j_.sharpen = std::max(j_.sharpen, std::min(count, f_.count)); }
+
+  // With a bound close to tau nearly every value has to be known exactly; a power of the probe, which lowers the bound,
+  // is cheaper to read than their vectors.
+  void look_below_or_probe() {
+    constexpr std::int64_t kMany = 8;
+    const std::int64_t before = j_.sharpen;
+    look_below();
+    if (!f_.probing || j_.sharpen - j_.above <= kMany) return;
+    j_.hidden = true;
+    j_.sharpen = before;
+  }
 
   // A value not lowered, sigma_j with its vector off by sine_j: together with what is unseen it may be as large as
   // sigma_j^2 (1 + h^2 sine_j^2 / (goal^2 - h^2)).
@@ -101,9 +114,7 @@ class Judge {
     constexpr double kNear = 0.7;
     return std::count_if(f_.sigma, f_.sigma + f_.count, [&](double s) { return s > kNear * level_; });
   }
-  void look_at_sigma_max() {
-    j_.refine = f_.sigma_correction > o_.sigma_tolerance;
-  }
+  void look_at_sigma_max() { j_.refine = f_.sigma_correction > o_.sigma_tolerance; }
 
   const Findings& f_;
   const SearchOptions& o_;

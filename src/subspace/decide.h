@@ -9,9 +9,9 @@
 namespace spectralclip {
 
 struct SearchOptions {
-  double tau = 0;         // threshold (infinity: only measure) …
-  double level = 0;       // … what counts as above it …
-  double margin = 1e-3;   // … and how far above it, relatively, a value may be left
+  double tau = 0;        // threshold (infinity: only measure) …
+  double level = 0;      // … what counts as above it …
+  double margin = 1e-3;  // … and how far above it, relatively, a value may be left
   double tolerance = 1e-4;
   double sigma_tolerance = 1e-2;  // wanted relative accuracy of sigma_max where nothing is above
   std::int64_t rank = 0;          // most values to lower; 0: all
@@ -19,6 +19,8 @@ struct SearchOptions {
   int power_passes = -1;          // >= 0: sketched, exactly 1 + power_passes passes from a cold start
   int max_passes = 6;             // reads of the matrix before `not_converged`
   std::int64_t max_columns = 64;  // width of the basis before `exhausted`
+  std::int64_t max_kept = 32;     // vectors carried to the next step at most
+  double max_cost = std::numeric_limits<double>::infinity();  // microseconds by cost.h before `not_converged`
 };
 
 enum class SearchOutcome : std::uint8_t {
@@ -30,7 +32,8 @@ enum class SearchOutcome : std::uint8_t {
 
 // How large H = (I - Q Q^T) G is, the part of G that the columns of the passes did not hold.
 struct Unseen {
-  double bound = std::numeric_limits<double>::infinity();    // ||H|| is at most this, but for a chance of kEstimateFailure (numerics.md, Theorem 2)
+  double bound = std::numeric_limits<double>::infinity();    // ||H|| is at most this, but for a chance of
+                                                             // kEstimateFailure (numerics.md, Theorem 2)
   double typical = std::numeric_limits<double>::infinity();  // without the factor of safety: a scale for convergence
 };
 
@@ -42,23 +45,24 @@ struct Findings {
   const double* noise = nullptr;  // what rounding may move the squares of sigma by …
   double floor = 0;               // … so much that values up to here are not known …
   bool can_improve = false;       // … and less with the vectors found as columns
-  bool complete = false;        // the basis spans everything: nothing is unseen
-  Unseen unseen;                // of what it does not span
-  double sigma_correction = 0;  // relative amount by which sigma[0] is still seen short
+  bool complete = false;          // the basis spans everything: nothing is unseen
+  Unseen unseen;                  // of what it does not span …
+  bool probing = false;           // … and another power of the probe would lower the bound
+  double sigma_correction = 0;    // relative amount by which sigma[0] is still seen short
 };
 
 struct Judgement {
-  std::int64_t above = 0;         // values to lower
-  double error = 0;               // estimate of the removed part's relative error
+  std::int64_t above = 0;  // values to lower
+  double error = 0;        // estimate of the removed part's relative error
   double error_allowed = 0;
-  bool hidden = false;            // something above tau may be unseen
-  bool rank_full = false;         // as many above as the rank allows
-  bool beyond_rank = false;       // … and more
-  bool can_improve = false;       // as in Findings
-  bool rounded = false;           // the error is mostly rounding that better columns would not have
-  bool wide_range = false;        // sigma[0] is so large that values near tau drown in its rounding: clip, then look again
-  bool refine = false;            // sigma_max, of which thresholds learn, is not known well enough
-  std::int64_t sharpen = 0;       // leading Ritz vectors that the next pass should read; 0: none
+  bool hidden = false;       // something above tau may be unseen
+  bool rank_full = false;    // as many above as the rank allows
+  bool beyond_rank = false;  // … and more
+  bool can_improve = false;  // as in Findings
+  bool rounded = false;      // the error is mostly rounding that better columns would not have
+  bool wide_range = false;   // sigma[0] is so large that values near tau drown in its rounding: clip, then look again
+  bool refine = false;       // sigma_max, of which thresholds learn, is not known well enough
+  std::int64_t sharpen = 0;  // leading Ritz vectors that the next pass should read; 0: none
 
   [[nodiscard]] bool settled() const noexcept { return !hidden && !rounded && sharpen == 0; }
 };

@@ -21,10 +21,10 @@ struct PassSizes {
   std::int64_t sums;             // doubles of one slab
   std::int64_t scratch_entries;  // of one lane
 
-  PassSizes(const AnyMatrix& G, std::int64_t k, bool update, const Executor& executor)
-      : slabs(make_slabs(G.rows, G.cols, k * padded(G.cols) * static_cast<std::int64_t>(sizeof(T)))),
+  PassSizes(const Rows& G, std::int64_t k, bool update, const Executor& executor)
+      : slabs(make_slabs(G.rows(), G.cols(), k * padded(G.cols()) * static_cast<std::int64_t>(sizeof(T)))),
         lanes(executor.concurrency() > 1 ? slabs.count : 1),
-        share(update ? 0 : k * padded(G.cols)),
+        share(update ? 0 : k * padded(G.cols())),
         sums(update ? 1 : PassResult<T>::sums_of(k)),
         scratch_entries(padded(kernels::fused_pass_scratch<T>(k)) + conversion_entries(G)) {}
   [[nodiscard]] std::size_t bytes() const noexcept {
@@ -44,7 +44,7 @@ struct PassMemory : PassSizes<T> {
   T* scratch = nullptr;
   using PassSizes<T>::slabs, PassSizes<T>::lanes, PassSizes<T>::scratch_entries;
 
-  PassMemory(const AnyMatrix& G, std::int64_t k, bool update, Arena& arena, const Executor& executor)
+  PassMemory(const Rows& G, std::int64_t k, bool update, Arena& arena, const Executor& executor)
       : PassSizes<T>(G, k, update, executor) {
     const PassSizes<T> usual(G, std::max(k, kUsualColumns), false, executor);
     arena.reserve(std::max(this->bytes(), usual.bytes()));
@@ -69,13 +69,13 @@ struct PassMemory : PassSizes<T> {
 }  // namespace
 
 template <class T>
-void run_pass(const AnyMatrix& G, const PassColumns<T>& columns, const PassResult<T>& result, Arena& arena,
+void run_pass(const Rows& G, const PassColumns<T>& columns, const PassResult<T>& result, Arena& arena,
               Executor& executor) {
   const std::int64_t k = columns.k;
-  const std::int64_t share = k * padded(G.cols);
+  const std::int64_t share = k * padded(G.cols());
   std::fill(result.Zt, result.Zt + share, T{0});
   std::fill(result.sums, result.sums + result.count(), 0.0);
-  if (G.rows == 0) return;
+  if (G.rows() == 0) return;
   const PassMemory<T> memory(G, k, false, arena, executor);
   std::fill(memory.slab_sums, memory.slab_sums + memory.slabs.count * memory.sums, 0.0);
   auto slab_task = [&](std::int64_t slab) {
@@ -85,12 +85,12 @@ void run_pass(const AnyMatrix& G, const PassColumns<T>& columns, const PassResul
     if (slab > 0) std::fill(part.Zt, part.Zt + share, T{0});
     T* scratch = memory.scratch_of(slab);
     T* converted = scratch + padded(kernels::fused_pass_scratch<T>(k));
-    part.norm_squared() = over_rows<T, false>(
-        G, memory.slabs.begin(slab), memory.slabs.size(slab), converted,
-        [&](const T* rows, std::int64_t count, std::int64_t stride) {
-          return kernels::fused_pass(
-              kernels::FusedPass<T>{rows, count, G.cols, stride, columns.Vt, k, part.Zt, part.S(), scratch});
-        });
+    part.norm_squared() =
+        over_rows<T, false>(G, memory.slabs.begin(slab), memory.slabs.size(slab), converted,
+                            [&](const T* rows, std::int64_t count, std::int64_t stride) {
+                              return kernels::fused_pass(kernels::FusedPass<T>{
+                                  rows, count, G.cols(), stride, columns.Vt, k, part.Zt, part.S(), scratch});
+                            });
     if (!memory.parallel() && slab > 0) kernels::add_inplace(result.Zt, part.Zt, share);
   };
   memory.run(executor, slab_task);
@@ -101,19 +101,17 @@ void run_pass(const AnyMatrix& G, const PassColumns<T>& columns, const PassResul
 }
 
 template <class T>
-double run_update(const AnyMatrix& G, const T* Vt, std::int64_t c, const T* coefficient, Arena& arena,
-                  Executor& executor) {
-  if (G.rows == 0) return 0;
+double run_update(const Rows& G, const T* Vt, std::int64_t c, const T* coefficient, Arena& arena, Executor& executor) {
+  if (G.rows() == 0) return 0;
   const PassMemory<T> memory(G, c, true, arena, executor);
   auto slab_task = [&](std::int64_t slab) {
     T* scratch = memory.scratch_of(slab);
     T* converted = scratch + padded(kernels::fused_pass_scratch<T>(c));
-    memory.slab_sums[slab] =
-        over_rows<T, true>(G, memory.slabs.begin(slab), memory.slabs.size(slab), converted,
-                           [&](T* rows, std::int64_t count, std::int64_t stride) {
-                             return kernels::apply_right(
-                                 kernels::RightUpdate<T>{rows, count, G.cols, stride, Vt, c, coefficient, scratch});
-                           });
+    memory.slab_sums[slab] = over_rows<T, true>(G, memory.slabs.begin(slab), memory.slabs.size(slab), converted,
+                                                [&](T* rows, std::int64_t count, std::int64_t stride) {
+                                                  return kernels::apply_right(kernels::RightUpdate<T>{
+                                                      rows, count, G.cols(), stride, Vt, c, coefficient, scratch});
+                                                });
   };
   memory.run(executor, slab_task);
   double norm_squared = 0;
@@ -121,9 +119,9 @@ double run_update(const AnyMatrix& G, const T* Vt, std::int64_t c, const T* coef
   return norm_squared;
 }
 
-template void run_pass(const AnyMatrix&, const PassColumns<float>&, const PassResult<float>&, Arena&, Executor&);
-template void run_pass(const AnyMatrix&, const PassColumns<double>&, const PassResult<double>&, Arena&, Executor&);
-template double run_update(const AnyMatrix&, const float*, std::int64_t, const float*, Arena&, Executor&);
-template double run_update(const AnyMatrix&, const double*, std::int64_t, const double*, Arena&, Executor&);
+template void run_pass(const Rows&, const PassColumns<float>&, const PassResult<float>&, Arena&, Executor&);
+template void run_pass(const Rows&, const PassColumns<double>&, const PassResult<double>&, Arena&, Executor&);
+template double run_update(const Rows&, const float*, std::int64_t, const float*, Arena&, Executor&);
+template double run_update(const Rows&, const double*, std::int64_t, const double*, Arena&, Executor&);
 
 }  // namespace spectralclip

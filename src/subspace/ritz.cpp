@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t kSquares = 6 + Ritz::kScratch;
 constexpr double kDropDouble = 1e-13;
-// Rounding of a difference of two numbers near one: a squared sine below it cannot be told from zero, nor trusted to be.
+// Rounding of a difference of two numbers near one: a squared sine below it cannot be told from zero, nor trusted to
+// be.
 constexpr double kSineResolution = 4 * std::numeric_limits<double>::epsilon();
 
 void pack(const double* A, std::int64_t lda, std::int64_t k, double* packed) {

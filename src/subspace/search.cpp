@@ -11,6 +11,7 @@
 #include "random/uniform.h"
 #include "spectralclip/report.h"
 #include "subspace/certificate.h"
+#include "subspace/cost.h"
 
 namespace spectralclip {
 namespace {
@@ -40,8 +41,8 @@ bool in_range(double norm_squared) {
 // T_degree(x) for x >= 1, at most 1e150.
 double chebyshev(int degree, double x) { return std::cosh(std::min(degree * std::acosh(x), 340.0)); }
 
-// The smallest h such that a largest value of h would have shown as more than `shown` after `degree` powers, from random
-// columns of squared length `ratio` times that of their part along the leading vector: with u = shown^2 / h^2,
+// The smallest h such that a largest value of h would have shown as more than `shown` after `degree` powers, from
+// random columns of squared length `ratio` times that of their part along the leading vector: with u = shown^2 / h^2,
 // (1 - u) 4 / u^2 T_degree(2 / u - 1)^2 >= ratio.
 double krylov_bound(double shown, int degree, double ratio) {
   double low = 0, high = 1;
@@ -67,10 +68,11 @@ SubspaceSearch<T>::SubspaceSearch(std::int64_t rows, std::int64_t cols, const Se
       state_(state),
       memory_(memory) {
   cold_ = sketched() || state.cols != cols || state.kept == 0;
-  const std::int64_t cold = sketched() ? options.rank + options.oversampling : std::max(options.rank + 2, kFirstColumns);
+  const std::int64_t cold =
+      sketched() ? options.rank + options.oversampling : std::max(options.rank + 2, kFirstColumns);
   const std::int64_t first = even(cold_ ? cold : state.kept + kFreshColumns);
-  // All the columns there can ever be, and those of a start over: a later step finds them booked. What is not used is not
-  // touched.
+  // All the columns there can ever be, and those of a start over: a later step finds them booked. What is not used is
+  // not touched.
   const std::int64_t most = sketched() ? first : std::max({first, even(options.max_columns), even(options.rank + 2)});
   book(most + kFreshColumns);
   if (!cold_) recall();
@@ -83,14 +85,15 @@ template <class T>
 void SubspaceSearch<T>::book(std::int64_t capacity) {
   const std::int64_t block = capacity * ld_, square = capacity * capacity;
   memory_.reserve(Ritz::bytes(capacity) + 3 * Arena::padded_bytes<T>(block) +
-                  Arena::padded_bytes<double>(PassResult<T>::sums_of(capacity)) + Arena::padded_bytes<double>(square) +
-                  Arena::padded_bytes<double>(capacity));
+                  Arena::padded_bytes<double>(PassResult<T>::sums_of(capacity)) +
+                  2 * Arena::padded_bytes<double>(square) + Arena::padded_bytes<double>(capacity));
   ritz_ = Ritz::grant(memory_, capacity);
   Vt_ = memory_.take<T>(block);
   Zt_ = memory_.take<T>(block);
   spare_ = memory_.take<T>(block);
   sums_ = memory_.take<double>(PassResult<T>::sums_of(capacity));
   raw_ = memory_.take<double>(square);
+  first_inverse_ = memory_.take<double>(square);
   noise_ = memory_.take<double>(capacity);
 }
 
@@ -141,8 +144,8 @@ void SubspaceSearch<T>::fill_random(T* rows, std::int64_t count) const {
   }
 }
 
-// A probe begins: random columns, for what all rows before them do not hold. As they are drawn they are nearly orthonormal,
-// but in a space that the basis fills to a good part; what they share with it is then taken off.
+// A probe begins: random columns, for what all rows before them do not hold. The first pass, which is the only one of a
+// quiet step, takes them as they are drawn where that is nearly orthonormal.
 template <class T>
 void SubspaceSearch<T>::add_random(std::int64_t count) {
   constexpr std::int64_t kSpacious = 16;  // dimensions a column
@@ -154,7 +157,8 @@ void SubspaceSearch<T>::add_random(std::int64_t count) {
   kernels::gram_rows(rows, count, cols_, ld_, gram);
   symmetric_eigen(gram, count, values, nullptr, values + count);
   probe_ = {.held = held, .block = held, .count = count, .random = count, .degree = 0, .size_squared = values[0]};
-  if (cols_ >= kSpacious * (held + count)) {
+  if (known_ == 0 && restarts_ == 0 && cols_ >= kSpacious * (held + count)) {
+    unequal_ = held + count;
     next_ += count;
     std::fill_n(raw_, count * count, 0.0);
     for (std::int64_t i = 0; i < count; ++i) raw_[i * count + i] = 1;
@@ -190,6 +194,13 @@ void SubspaceSearch<T>::add_krylov() {
   kernels::combine_rows(mix, count, k, k, Zt_, cols_, ld_, row(Vt_, known_ + next_));
   probe_.block = known_ + next_;
   probe_.count = join(count);
+  probe_.lost_squared += lost_squared_;
+  // Theorem 4: how far from invariant the space of the powers is.
+  const double rounding = 4 * kEpsilon<T> * ritz_.sigma[0] * ritz_.sigma[0];
+  const double outside = std::sqrt(probe_.lost_squared + new_squared_) + rounding;
+  probed_ = std::min(probed_,
+                     std::sqrt(ritz_.tail * ritz_.tail + outside * std::sqrt(probe_.size_squared / radius_squared())));
+  bound_unseen();
   ++probe_.degree;
 }
 
@@ -207,6 +218,23 @@ void SubspaceSearch<T>::pad() {
   if (next_ % 2 == 0) return;
   std::fill_n(row(Vt_, known_ + next_), ld_, T{0});
   ++next_;
+}
+
+// x becomes N^-1 x for the Gram matrix N of the rows of Vt.
+template <class T>
+void SubspaceSearch<T>::solve_first(double* x) const noexcept {
+  const double* L = first_inverse_;
+  const std::int64_t k = unequal_;
+  for (std::int64_t i = k; i-- > 0;) {  // L^-1 x from the last
+    double sum = 0;
+    for (std::int64_t j = 0; j <= i; ++j) sum += L[i * k + j] * x[j];
+    x[i] = sum;
+  }
+  for (std::int64_t j = 0; j < k; ++j) {  // L^-T of it from the first
+    double sum = 0;
+    for (std::int64_t i = j; i < k; ++i) sum += L[i * k + j] * x[i];
+    x[j] = sum;
+  }
 }
 
 // Rows [first, first + wanted) of V become orthonormal to all before them and to each other, twice for rounding's sake;
@@ -227,16 +255,21 @@ std::int64_t SubspaceSearch<T>::orthonormalize(std::int64_t first, std::int64_t 
     std::fill(mix, mix + wanted * all, 0.0);
     if (first > 0) kernels::cross_gram_rows(rows, wanted, Vt_, first, cols_, ld_, gram);
     for (std::int64_t i = 0; i < wanted; ++i) {
+      solve_first(gram + i * first);
       for (std::int64_t j = 0; j < first; ++j) mix[i * all + j] = -gram[i * first + j];
       mix[i * all + first + i] = 1;
     }
     kernels::combine_rows(mix, wanted, all, all, Vt_, cols_, ld_, spare_);
     kernels::gram_rows(spare_, wanted, cols_, ld_, gram);
+    if (round == 0) new_squared_ = lost_squared_ = 0;
     for (std::int64_t i = 0; i < wanted; ++i) {
+      if (round == 0) new_squared_ += gram[i * wanted + i];
       if (gram[i * wanted + i] > kGone<T> * kGone<T> * before[i]) continue;
+      lost_squared_ += round == 0 ? gram[i * wanted + i] : new_squared_;
       for (std::int64_t j = 0; j < wanted; ++j) gram[i * wanted + j] = gram[j * wanted + i] = 0;
     }
-    inverse_cholesky(gram, wanted, kGone<T>, factor, inverse);
+    const double left_out = inverse_cholesky(gram, wanted, kGone<T>, factor, inverse).left_out;
+    lost_squared_ += round == 0 || left_out == 0 ? left_out : new_squared_;
     kernels::combine_rows(inverse, wanted, wanted, wanted, spare_, cols_, ld_, rows);
     std::int64_t left = 0;
     for (std::int64_t i = 0; i < wanted; ++i) {
@@ -254,6 +287,7 @@ std::int64_t SubspaceSearch<T>::orthonormalize(std::int64_t first, std::int64_t 
 template <class T>
 bool SubspaceSearch<T>::take() {
   ++passes_;
+  cost_ += pass_cost(rows_, cols_, next_) + ritz_cost(cols_, known_ + next_);
   norm_squared_ = sums_[0];
   if (!in_range<T>(norm_squared_)) {
     outcome_ = SearchOutcome::out_of_range;
@@ -269,14 +303,19 @@ bool SubspaceSearch<T>::take() {
   }
   energy_left_ = complete() ? 0.0 : std::sqrt(std::max(norm_squared_ - captured, 0.0) + rounding);
   if (probe_.random > 0) read_probe();
-  // Columns left out as dependent are neither held nor probed: what they had that was new comes on top.
-  unseen_.bound = std::min(std::sqrt(probed_ * probed_ + ritz_.left_out), energy_left_);
+  bound_unseen();
   unseen_.typical = std::min(unseen_.typical, next_sigma());
   solve_sines(ritz_);
   if (complete()) std::fill(ritz_.sine, ritz_.sine + ritz_.k, 0.0);
   sigma_correction_ = sigma_correction();
   judgement_ = judge(findings(), options_);
   return sketched() ? next_power_pass() : plan_next();
+}
+
+// Columns left out as dependent are neither held nor probed: what they had that was new comes on top.
+template <class T>
+void SubspaceSearch<T>::bound_unseen() noexcept {
+  unseen_.bound = std::min(std::sqrt(probed_ * probed_ + ritz_.left_out), energy_left_);
 }
 
 template <class T>
@@ -300,6 +339,10 @@ void SubspaceSearch<T>::extend() {
   };
   symmetric(Zt_, ritz_.T);
   symmetric(Vt_, ritz_.N);
+  if (known_ == 0 && unequal_ > 0) {
+    for (std::int64_t i = 0; i < unequal_; ++i) std::copy_n(ritz_.N + i * ld, unequal_, block + i * unequal_);
+    (void)inverse_cholesky(block, unequal_, kDrop<T>, block + unequal_ * unequal_, first_inverse_);
+  }
   products(Vt_, k, row(Zt_, known_), p, ritz_.P + known_);
   if (known_ > 0) products(row(Vt_, known_), p, Zt_, known_, ritz_.P + known_ * ld);
   for (std::int64_t i = 0; i < known_; ++i) std::copy_n(ritz_.P + i * ld + known_, p, ritz_.S + i * ld + known_);
@@ -309,13 +352,18 @@ void SubspaceSearch<T>::extend() {
   next_ = 0;
 }
 
+// r^2 of the theorems, for columns drawn about one long.
+template <class T>
+double SubspaceSearch<T>::radius_squared() const {
+  return small_ball_radius_squared(probe_.random, kEstimateFailure) / static_cast<double>(cols_);
+}
+
 // Two bounds from the same random columns (numerics.md, Theorems 2 and 3): of their first pass, the fourth root of the
 // probe; of the powers that followed, the largest value that the rows since then show. Both fail only when the columns
 // are nearly orthogonal to the leading right vector of H. (solve_sines comes later: the probe uses its memory.)
 template <class T>
 void SubspaceSearch<T>::read_probe() {
-  const double radius_squared =  // of columns drawn about one long
-      small_ball_radius_squared(probe_.random, kEstimateFailure) / static_cast<double>(cols_);
+  const double radius_squared = this->radius_squared();
   if (probe_.degree == 0 && !probe_.read) {
     probe_.read = true;
     Ritz without = ritz_;  // the row of zeros, if there is one, holds nothing
@@ -332,7 +380,8 @@ void SubspaceSearch<T>::read_probe() {
   probed_ = std::min(probed_, krylov_bound(shown, probe_.degree, probe_.size_squared / radius_squared));
 }
 
-// Largest singular value that the basis may not hold, as a scale: the last one found, or the root mean square of the rest.
+// Largest singular value that the basis may not hold, as a scale: the last one found, or the root mean square of the
+// rest.
 template <class T>
 double SubspaceSearch<T>::next_sigma() const noexcept {
   if (complete()) return 0;
@@ -340,9 +389,10 @@ double SubspaceSearch<T>::next_sigma() const noexcept {
   return std::max(ritz_.independent > 0 ? ritz_.sigma[ritz_.independent - 1] : 0.0, rest);
 }
 
-// The relative amount by which a pass sees sigma_max short. Its vector turned by an angle in the pass; the left vector that
-// the pass saw is off by rho times the tangent of it, rho = next / sigma_max, and the squared value lacks the square of
-// that. The angle shows in the vector's sine and, free of the vectors below sigma_max that mixed in, in what was gained.
+// The relative amount by which a pass sees sigma_max short. Its vector turned by an angle in the pass; the left vector
+// that the pass saw is off by rho times the tangent of it, rho = next / sigma_max, and the squared value lacks the
+// square of that. The angle shows in the vector's sine and, free of the vectors below sigma_max that mixed in, in what
+// was gained.
 template <class T>
 double SubspaceSearch<T>::sigma_correction() const {
   if (sketched() || complete() || ritz_.sigma[0] <= 0) return 0;
@@ -355,10 +405,10 @@ double SubspaceSearch<T>::sigma_correction() const {
   return 0.5 * lacking / (1 + lacking);
 }
 
-// Columns of W and of Z are known to eps of their own lengths, |z| <= sigma_1 |w|. In a left vector u = sum c_j w_j that
-// grows by its gain, the root of sum c_j^2 |w_j|^2: u is as long as one but for eps gain^2 (a relative error of sigma^2),
-// and B^T x = G^T u is off by eps sigma_1 gain; B B^T is made in double from products of the size of sigma_1^2 (numerics.md,
-// section 4).
+// Columns of W and of Z are known to eps of their own lengths, |z| <= sigma_1 |w|. In a left vector u = sum c_j w_j
+// that grows by its gain, the root of sum c_j^2 |w_j|^2: u is as long as one but for eps gain^2 (a relative error of
+// sigma^2), and B^T x = G^T u is off by eps sigma_1 gain; B B^T is made in double from products of the size of
+// sigma_1^2 (numerics.md, section 4).
 template <class T>
 double SubspaceSearch<T>::noise_of(double sigma, double gain) const noexcept {
   const double shifted = 4 * kEpsilon<T> * ritz_.sigma[0] * gain;
@@ -375,53 +425,63 @@ Findings SubspaceSearch<T>::findings() const {
     const double square = ritz_.sigma[i] * ritz_.sigma[i];
     if (noise_[i] > kKnown * square) floor = std::max(floor, std::sqrt(square + noise_[i]));
   }
-  return {.count = ritz_.independent,
-          .sigma = ritz_.sigma,
-          .sine = ritz_.sine,
-          .noise = noise_,
-          .floor = floor,
-          .can_improve = ritz_.weakest < kAligned,
-          .complete = complete(),
-          .unseen = unseen_,
-          .sigma_correction = sigma_correction_};
+  return {
+      .count = ritz_.independent,
+      .sigma = ritz_.sigma,
+      .sine = ritz_.sine,
+      .noise = noise_,
+      .floor = floor,
+      .can_improve = ritz_.weakest<kAligned, .complete = complete(), .unseen = unseen_, .probing = probe_.count> 0 &&
+                     ritz_.tail <= options_.level,
+      .sigma_correction = sigma_correction_};
 }
 
 template <class T>
 double SubspaceSearch<T>::sigma_max() const noexcept {
-  return ritz_.sigma[0] * (1 + sigma_correction_);
+  constexpr double kSmallAngle = 0.5;  // sine squared up to which the correction means something
+  return ritz_.sigma[0] * (ritz_.turn.sine_squared <= kSmallAngle ? 1 + sigma_correction_ : 1.0);
 }
 
 // ---- what to read next
 
 template <class T>
 bool SubspaceSearch<T>::plan_next() {
-  outcome_ = SearchOutcome::settled;
+  const bool probing = probe_goes_on();
   const bool unaligned = cold_ || std::sqrt(ritz_.left_out) > kLeftOut * options_.tau;
   const bool drowned = judgement_.rounded || (judgement_.wide_range && judgement_.can_improve);
-  const bool start_over = (drowned && restarts_ < 2) || (unaligned && passes_ == 1 && !(judgement_.settled() && !judgement_.wide_range));
+  const bool content = judgement_.settled() && !judgement_.wide_range;
+  const bool start_over = (drowned && restarts_ < 2) || (unaligned && passes_ == 1 && !content);
   const bool refine = judgement_.refine && passes_ < kRefiningPasses;
+  outcome_ = judgement_.settled() ? SearchOutcome::settled : SearchOutcome::not_converged;
   if (judgement_.settled() && !start_over && !refine) return false;
-  if (!judgement_.settled()) outcome_ = SearchOutcome::not_converged;
-  if (passes_ >= options_.max_passes) return false;
+  const double next = pass_cost(rows_, cols_, kTypicalColumns) + ritz_cost(cols_, known_ + kTypicalColumns);
+  if (passes_ >= options_.max_passes || cost_ + next > options_.max_cost) return false;
   if (start_over) return replace_columns(!complete());
   const std::int64_t room = options_.max_columns - known_;
   if (room < kFreshColumns) {
     if (!judgement_.settled() && 2 * judgement_.above >= known_) outcome_ = SearchOutcome::exhausted;
     return false;
   }
-  const std::int64_t probing = judgement_.hidden ? kFreshColumns : 0;
   const std::int64_t sharpen = std::max<std::int64_t>(judgement_.sharpen, refine ? 2 : 0);
-  const std::int64_t most = std::min(sharpen, room - probing);
-  // A probe goes on as long as it showed nothing new above tau; what it found is held by the next one.
-  const bool found = ritz_.tail > options_.level || probe_.count == 0;
-  if (judgement_.hidden && !found) add_krylov();
-  add_ritz_vectors(sharpen, most);
-  if (judgement_.hidden && found) add_random(probing);
+  add_ritz_vectors(sharpen, std::min(sharpen, room - (judgement_.hidden ? kFreshColumns : 0)));
+  if (judgement_.hidden && !probing) add_random(kFreshColumns);
   pad();
   const auto unknown = [&](double sine) { return sine > kGone<T>; };
   const bool known = std::none_of(ritz_.sine, ritz_.sine + std::min(judgement_.sharpen, ritz_.independent), unknown);
   if (next_ == 0 && known && !judgement_.hidden) outcome_ = SearchOutcome::settled;  // to rounding
   return next_ > 0;
+}
+
+// A probe goes on as long as it showed nothing new above tau (what it found is held by the next one) and has powers
+// left to show: they join the columns to read, unless the little they bring proves enough (Theorem 4).
+template <class T>
+bool SubspaceSearch<T>::probe_goes_on() {
+  const bool room = known_ + probe_.count <= ritz_.capacity;
+  if (!judgement_.hidden || ritz_.tail > options_.level || probe_.count == 0 || !room) return false;
+  add_krylov();
+  judgement_ = judge(findings(), options_);
+  if (!judgement_.hidden) next_ = 0;
+  return probe_.count > 0;
 }
 
 // Algorithm 2: the vectors found replace the columns, as often as asked for.
@@ -445,7 +505,7 @@ bool SubspaceSearch<T>::replace_columns(bool probe) {
   for (std::int64_t i = 0; i < k && filled < most; ++i) {
     if (ritz_.inverse[i * k + i] == 0) std::copy_n(row(Zt_, i), ld_, row(Vt_, filled++));
   }
-  known_ = ritz_.k = next_ = 0;
+  known_ = ritz_.k = next_ = unequal_ = 0;
   unseen_ = Unseen{};
   probed_ = std::numeric_limits<double>::infinity();
   probe_ = Probe{};
@@ -476,7 +536,7 @@ void SubspaceSearch<T>::finish() {
 template <class T>
 void SubspaceSearch<T>::adapt_width() {
   const std::int64_t wanted = options_.rank > 0 ? options_.rank : judgement_.above;
-  const std::int64_t needed = std::clamp(even(wanted + 2), kLeastKept, std::max(kLeastKept, options_.max_columns / 2));
+  const std::int64_t needed = std::clamp(even(wanted + 2), kLeastKept, std::max(kLeastKept, options_.max_kept));
   state_.calm_steps = needed < state_.columns ? state_.calm_steps + 1 : 0;
   if (needed < state_.columns && state_.calm_steps < kCalmSteps) return;
   state_.columns = needed;

@@ -21,17 +21,18 @@ void append_member(std::string& line, std::string_view name, const telemetry::Va
   telemetry::append_json(line, value);
 }
 
-using StepFields = std::array<Field, 8>;
+using StepFields = std::array<Field, 9>;
 
 StepFields step_fields(const StepReport& report) {
   return {{{"step", report.step},
-           {"grad_norm_pre", report.norm_before},
+           {"grad_norm_pre", report.total_norm},
            {"grad_norm_post", report.norm_after},
            {"layers_clipped", report.layers_clipped},
            {"layers_not_finite", report.layers_not_finite},
            {"layers_rank_exhausted", report.layers_rank_exhausted},
            {"layers_not_converged", report.layers_not_converged},
-           {"layers_out_of_range", report.layers_out_of_range}}};
+           {"layers_out_of_range", report.layers_out_of_range},
+           {"layers_out_of_memory", report.layers_out_of_memory}}};
 }
 
 // A repeated key would leave it to each JSON reader which value to believe.

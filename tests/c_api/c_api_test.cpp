@@ -30,8 +30,17 @@ TEST(CApi, ReportsItsVersion) {
   EXPECT_STREQ(sclip_clip_status_name(SCLIP_CLIP_OUT_OF_RANGE), "out_of_range");
   EXPECT_STREQ(sclip_treatment_name(SCLIP_TREATMENT_SKIP), "skip");
   EXPECT_STREQ(sclip_method_name(SCLIP_METHOD_AUTO), "auto");
-  EXPECT_NE(sclip_clip_status_name(-5), nullptr);
-  EXPECT_NE(sclip_treatment_name(99), nullptr);
+  for (const int32_t nothing : {-5, -1, 6, 7, 99, 255, 256, 261, std::numeric_limits<int32_t>::min()}) {
+    EXPECT_STREQ(sclip_method_name(nothing), "unknown") << nothing;
+    EXPECT_STREQ(sclip_treatment_name(nothing), "unknown") << nothing;
+  }
+  EXPECT_STREQ(sclip_clip_status_name(-5), "unknown");
+  EXPECT_STREQ(sclip_clip_status_name(SCLIP_CLIP_OUT_OF_MEMORY), "out_of_memory");
+  EXPECT_STREQ(sclip_clip_status_name(SCLIP_CLIP_OUT_OF_MEMORY + 1), "unknown");
+  EXPECT_EQ(sclip_version_number(), SCLIP_VERSION);
+  EXPECT_EQ(std::to_string(SCLIP_VERSION_MAJOR) + "." + std::to_string(SCLIP_VERSION_MINOR) + "." +
+                std::to_string(SCLIP_VERSION_PATCH),
+            sclip_version());
 }
 
 // The defaults of C are those of C++, and what is set in C arrives.
@@ -51,9 +60,9 @@ TEST(CApi, DefaultsAndChangedOptionsAreThoseOfCpp) {
   options.rank = 3;  // the search itself: so small a matrix would go to gram
   const auto sure = [&](double margin) {
     auto gradient = make_gradient(2);
-    const sclip_matrix G = {gradient.data(), SCLIP_FLOAT32, kRows, kCols, 0};
+    const sclip_matrix G = matrix_of(gradient);
     options.margin = margin;
-    sclip_clip_report report;
+    sclip_clip_report report = clip_report();
     EXPECT_EQ(sclip_clip_matrix(&G, 2.0, &options, &report), SCLIP_OK) << sclip_last_error();
     spectralclip::ClipOptions same{.method = spectralclip::Method::tracked, .rank = 3};
     same.margin = margin;
@@ -72,11 +81,11 @@ TEST(CApi, DefaultsAndChangedOptionsAreThoseOfCpp) {
 TEST(CApi, ClipsAMatrixLikeCpp) {
   auto gradient = make_gradient(2);
   auto expected = gradient;
-  const sclip_matrix G = {gradient.data(), SCLIP_FLOAT32, kRows, kCols, 0};
+  const sclip_matrix G = matrix_of(gradient);
   sclip_clip_options options;
   sclip_clip_options_init(&options);
   options.method = SCLIP_METHOD_EXACT;
-  sclip_clip_report report;
+  sclip_clip_report report = clip_report();
   ASSERT_EQ(sclip_clip_matrix(&G, 2.0, &options, &report), SCLIP_OK) << sclip_last_error();
   spectralclip::ClipOptions exact;
   exact.method = spectralclip::Method::exact;
@@ -96,8 +105,8 @@ TEST(CApi, ClipsAMatrixLikeCpp) {
 
 TEST(CApi, AClipperGivesTheBitsOfTheCppClipper) {
   Handle handle;
-  sclip_clipper_options options = default_options();
-  options.threads = 2;
+  Options options;
+  options.clipper.threads = 2;
   options.clip.rank = 3;  // a search, even of so small a matrix
   ASSERT_EQ(sclip_clipper_create(&kParameter, 1, &options, &handle.clipper), SCLIP_OK) << sclip_last_error();
   spectralclip::ClipperOptions same;
@@ -106,8 +115,8 @@ TEST(CApi, AClipperGivesTheBitsOfTheCppClipper) {
   for (int step = 0; step < 7; ++step) {
     auto gradient = make_gradient(step);
     auto expected = gradient;
-    const sclip_gradient view = {gradient.data(), SCLIP_FLOAT32, 0};
-    sclip_step_report report;
+    const sclip_gradient view = sclip_gradient_of(gradient.data(), SCLIP_FLOAT32);
+    sclip_step_report report = step_report();
     ASSERT_EQ(sclip_clipper_step(handle.clipper, &view, 1, &report), SCLIP_OK) << sclip_last_error();
     const spectralclip::Gradient other{expected.data(), spectralclip::ScalarType::float32, 0};
     const auto reference_report = reference.step({&other, 1}, spectralclip::serial_executor());
@@ -119,22 +128,24 @@ TEST(CApi, AClipperGivesTheBitsOfTheCppClipper) {
     EXPECT_EQ(report.layers_not_converged, reference_report.layers_not_converged);
     EXPECT_EQ(report.layers_out_of_range, reference_report.layers_out_of_range);
   }
-  sclip_layer_report layer;
-  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 0, &layer), SCLIP_OK);
+  sclip_layer_report layer = layer_report();
+  sclip_clip_report clip = clip_report();
+  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 0, &layer, &clip), SCLIP_OK);
   EXPECT_STREQ(layer.name, "fc.weight");
   EXPECT_EQ(layer.rows, kRows);
   EXPECT_EQ(layer.steps, 7);
   EXPECT_EQ(layer.steps_clipped, reference.layers()[0].steps_clipped);
   EXPECT_GT(layer.steps_clipped, 0);
-  EXPECT_EQ(layer.clip.tau, reference.layers()[0].clip.tau);
+  EXPECT_EQ(clip.tau, reference.layers()[0].clip.tau);
   EXPECT_EQ(sclip_clipper_steps(handle.clipper), 7);
   EXPECT_EQ(sclip_clipper_layer_count(handle.clipper), 1);
   EXPECT_GT(sclip_clipper_workspace_bytes(handle.clipper), 0);
 }
 
 TEST(CApi, AStepCountsWhatIsOutOfRangeAndWhatMayRemain) {
-  const sclip_parameter parameters[] = {kParameter, {"huge.bias", &kShape[1], 1}, {"broken.weight", kShape, 2}};
-  sclip_clipper_options options = default_options();
+  const sclip_parameter parameters[] = {kParameter, sclip_parameter_of("huge.bias", &kShape[1], 1),
+                                        sclip_parameter_of("broken.weight", kShape, 2)};
+  Options options;
   options.threshold.kind = SCLIP_THRESHOLD_CONSTANT;
   options.threshold.tau = 0.5;
   options.clip.method = SCLIP_METHOD_TRACKED;
@@ -145,25 +156,28 @@ TEST(CApi, AStepCountsWhatIsOutOfRangeAndWhatMayRemain) {
   std::vector<double> huge(static_cast<std::size_t>(kCols), 1e308);
   auto broken = make_gradient(1);
   broken[7] = std::numeric_limits<float>::quiet_NaN();
-  const sclip_gradient gradients[3] = {
-      {gradient.data(), SCLIP_FLOAT32, 0}, {huge.data(), SCLIP_FLOAT64, 0}, {broken.data(), SCLIP_FLOAT32, 0}};
-  sclip_step_report report;
+  const sclip_gradient gradients[3] = {sclip_gradient_of(gradient.data(), SCLIP_FLOAT32),
+                                       sclip_gradient_of(huge.data(), SCLIP_FLOAT64),
+                                       sclip_gradient_of(broken.data(), SCLIP_FLOAT32)};
+  sclip_step_report report = step_report();
   ASSERT_EQ(sclip_clipper_step(handle.clipper, gradients, 3, &report), SCLIP_OK) << sclip_last_error();
   EXPECT_EQ(report.layers_rank_exhausted, 1);
   EXPECT_EQ(report.layers_not_converged, 0);
   EXPECT_EQ(report.layers_out_of_range, 1);
   EXPECT_EQ(report.layers_not_finite, 1);
   EXPECT_EQ(huge[0], 1e308);
-  sclip_layer_report layer;
-  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 1, &layer), SCLIP_OK);
-  EXPECT_EQ(layer.clip.status, SCLIP_CLIP_OUT_OF_RANGE);
+  sclip_layer_report layer = layer_report();
+  sclip_clip_report clip = clip_report();
+  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 1, &layer, &clip), SCLIP_OK);
+  EXPECT_EQ(clip.status, SCLIP_CLIP_OUT_OF_RANGE);
   EXPECT_EQ(layer.steps, 0);
 }
 
 TEST(CApi, RulesAndSkipPatternsApply) {
   const int64_t batch[3] = {2, 4, 5};
-  const sclip_parameter parameters[] = {
-      kParameter, {"head.weight", kShape, 2}, {"experts", batch, 3}, {"scale", nullptr, 0}};
+  const sclip_parameter parameters[] = {kParameter, sclip_parameter_of("head.weight", kShape, 2),
+                                        sclip_parameter_of("experts", batch, 3),
+                                        sclip_parameter_of("scale", nullptr, 0)};
   const char* const skip[] = {"head.*"};
   sclip_threshold_options threshold;
   sclip_threshold_options_init(&threshold);
@@ -178,42 +192,44 @@ TEST(CApi, RulesAndSkipPatternsApply) {
   rules[0].label = "by expert";
   rules[1].name_pattern = "fc.*";
   rules[1].treatment = SCLIP_TREATMENT_NORM;
-  sclip_clipper_options options = default_options();
-  options.skip_patterns = skip;
-  options.skip_pattern_count = 1;
-  options.rules = rules;
-  options.rule_count = 2;
+  Options options;
+  options.clipper.skip_patterns = skip;
+  options.clipper.skip_pattern_count = 1;
+  options.clipper.rules = rules;
+  options.clipper.rule_count = 2;
   Handle handle;
   ASSERT_EQ(sclip_clipper_create(parameters, 4, &options, &handle.clipper), SCLIP_OK) << sclip_last_error();
   ASSERT_EQ(sclip_clipper_layer_count(handle.clipper), 5);
   auto gradient = make_gradient(0);
-  const sclip_gradient gradients[4] = {{}, {}, {gradient.data(), SCLIP_FLOAT32, 0}, {}};
+  const sclip_gradient none = sclip_gradient_of(nullptr, SCLIP_FLOAT32);
+  const sclip_gradient gradients[4] = {none, none, sclip_gradient_of(gradient.data(), SCLIP_FLOAT32), none};
   ASSERT_EQ(sclip_clipper_step(handle.clipper, gradients, 4, nullptr), SCLIP_OK) << sclip_last_error();
   const int32_t treatments[] = {SCLIP_TREATMENT_NORM, SCLIP_TREATMENT_SKIP, SCLIP_TREATMENT_SPECTRAL,
                                 SCLIP_TREATMENT_SPECTRAL, SCLIP_TREATMENT_NORM};
-  sclip_layer_report layer;
+  sclip_layer_report layer = layer_report();
   for (int i = 0; i < 5; ++i) {
-    ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, i, &layer), SCLIP_OK);
+    ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, i, &layer, nullptr), SCLIP_OK);
     EXPECT_EQ(layer.treatment, treatments[i]) << layer.name;
     EXPECT_EQ(layer.has_gradient, i == 2 || i == 3);
   }
-  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 3, &layer), SCLIP_OK);
+  sclip_clip_report clip = clip_report();
+  ASSERT_EQ(sclip_clipper_layer_report(handle.clipper, 3, &layer, &clip), SCLIP_OK);
   EXPECT_STREQ(layer.name, "experts[1]");
   EXPECT_STREQ(layer.rule, "by expert");
-  EXPECT_EQ(layer.clip.tau, 0.25);
-  EXPECT_GT(layer.clip.clipped, 0);
+  EXPECT_EQ(clip.tau, 0.25);
+  EXPECT_GT(clip.clipped, 0);
 }
 
 TEST(CApi, StateRoundTripsThroughBytesAndFiles) {
   Handle first;
   Handle second;
-  sclip_clipper_options options = default_options();
+  Options options;
   options.clip.rank = 3;  // a search, so that there are vectors to keep
   ASSERT_EQ(sclip_clipper_create(&kParameter, 1, &options, &first.clipper), SCLIP_OK);
   ASSERT_EQ(sclip_clipper_create(&kParameter, 1, &options, &second.clipper), SCLIP_OK);
   for (int step = 0; step < 3; ++step) {
     auto gradient = make_gradient(step);
-    const sclip_gradient view = {gradient.data(), SCLIP_FLOAT32, 0};
+    const sclip_gradient view = sclip_gradient_of(gradient.data(), SCLIP_FLOAT32);
     ASSERT_EQ(sclip_clipper_step(first.clipper, &view, 1, nullptr), SCLIP_OK);
   }
   const int64_t size = sclip_clipper_serialized_size(first.clipper);
@@ -255,10 +271,11 @@ void run_on_host(void* context, int64_t count, void (*task)(void*, int64_t), voi
 
 TEST(CApi, AHostsExecutorDoesTheWork) {
   Host host;
-  sclip_clipper_options options = default_options();
-  options.executor = {&host, 2, run_on_host};
+  Options options;
+  const sclip_executor executor = sclip_executor_of(&host, 2, run_on_host);
+  options.clipper.executor = &executor;
   const int64_t small[2] = {3, 4};
-  std::vector<sclip_parameter> parameters(20, {"", small, 2});
+  std::vector<sclip_parameter> parameters(20, sclip_parameter_of("", small, 2));
   std::vector<std::string> names;
   for (int i = 0; i < 20; ++i) names.push_back("layer" + std::to_string(i));
   for (std::size_t i = 0; i < 20; ++i) parameters[i].name = names[i].c_str();
@@ -267,8 +284,8 @@ TEST(CApi, AHostsExecutorDoesTheWork) {
   auto gradient = make_gradient(0);
   std::vector<sclip_gradient> gradients;
   std::vector<std::vector<float>> storage(20, std::vector<float>(gradient.begin(), gradient.begin() + 12));
-  for (auto& entries : storage) gradients.push_back({entries.data(), SCLIP_FLOAT32, 0});
-  sclip_step_report report;
+  for (auto& entries : storage) gradients.push_back(sclip_gradient_of(entries.data(), SCLIP_FLOAT32));
+  sclip_step_report report = step_report();
   ASSERT_EQ(sclip_clipper_step(handle.clipper, gradients.data(), 20, &report), SCLIP_OK) << sclip_last_error();
   EXPECT_GE(host.tasks, 20);
   host.drop = 1;

@@ -25,12 +25,35 @@ struct Handle {
 };
 
 inline const int64_t kShape[2] = {kRows, kCols};
-inline const sclip_parameter kParameter = {"fc.weight", kShape, 2};
+inline const sclip_parameter kParameter = sclip_parameter_of("fc.weight", kShape, 2);
 
-inline sclip_clipper_options default_options() {
-  sclip_clipper_options options;
-  sclip_clipper_options_init(&options);
-  return options;
+inline sclip_matrix matrix_of(std::vector<float>& entries) {
+  return sclip_matrix_of(entries.data(), SCLIP_FLOAT32, kRows, kCols);
 }
+
+// A struct as its init function leaves it.
+template <class Struct>
+Struct initialised(void (*init)(Struct*)) {
+  Struct made;
+  init(&made);
+  return made;
+}
+inline sclip_clip_report clip_report() { return initialised(sclip_clip_report_init); }
+inline sclip_layer_report layer_report() { return initialised(sclip_layer_report_init); }
+inline sclip_step_report step_report() { return initialised(sclip_step_report_init); }
+
+// Options of a clipper together with those they point to.
+struct Options {
+  sclip_threshold_options threshold = initialised(sclip_threshold_options_init);
+  sclip_clip_options clip = initialised(sclip_clip_options_init);
+  sclip_clipper_options clipper = initialised(sclip_clipper_options_init);
+
+  // Points to where they are now.
+  const sclip_clipper_options* operator&() {
+    clipper.threshold = &threshold;
+    clipper.clip = &clip;
+    return &clipper;
+  }
+};
 
 }  // namespace sclip_testing

@@ -141,9 +141,9 @@ TEST(Clipper, EachTreatmentDoesWhatItSays) {
     norm_after += std::pow(norm_of(model.tensors[i]), 2);
   }
   const double rounding = 0x1p-8 * std::sqrt(norm_before);  // half a unit of bfloat16, the coarsest storage, relative
-  EXPECT_NEAR(step.norm_before, std::sqrt(norm_before), 1e3 * std::numeric_limits<float>::epsilon() * step.norm_before);
+  EXPECT_NEAR(step.total_norm, std::sqrt(norm_before), 1e3 * std::numeric_limits<float>::epsilon() * step.total_norm);
   EXPECT_NEAR(step.norm_after, std::sqrt(norm_after), rounding);
-  EXPECT_LT(step.norm_after, step.norm_before);
+  EXPECT_LT(step.norm_after, step.total_norm);
   EXPECT_EQ(step.step, 1);
   for (const LayerReport& layer : step.layers) {
     EXPECT_TRUE(layer.has_gradient);
@@ -196,7 +196,7 @@ TEST(Clipper, ALayerWithoutGradientDoesNotAdvance) {
   (void)without.step(model.gradients(), serial_executor());
   std::vector<Gradient> none(model.tensors.size());
   const StepReport report = without.step(none, serial_executor());
-  EXPECT_EQ(report.norm_before, 0);
+  EXPECT_EQ(report.total_norm, 0);
   for (const LayerReport& layer : report.layers) {
     EXPECT_FALSE(layer.has_gradient);
     EXPECT_EQ(layer.steps, 1);
@@ -231,7 +231,7 @@ TEST(Clipper, ANonFiniteLayerIsLeftAloneAndForgotten) {
       const StepReport report = clipper.step(model.gradients(), serial_executor());
       (void)unharmed.step(expected, serial_executor());
       EXPECT_EQ(report.layers_not_finite, step == 2 ? 3 : 0);
-      EXPECT_TRUE(std::isfinite(report.norm_before) && std::isfinite(report.norm_after));
+      EXPECT_TRUE(std::isfinite(report.total_norm) && std::isfinite(report.norm_after));
       if (step == 2) {
         EXPECT_EQ(report.layers[0].clip.status, ClipStatus::not_finite);
         EXPECT_EQ(report.layers[0].steps, 2);
@@ -259,8 +259,8 @@ TEST(Clipper, LeaveAllTouchesNothing) {
   EXPECT_TRUE(report.left_all);
   EXPECT_EQ(report.layers_not_finite, 1);
   EXPECT_EQ(report.layers_clipped, 0);
-  EXPECT_EQ(report.norm_before, report.norm_after);
-  EXPECT_GT(report.norm_before, 0);
+  EXPECT_EQ(report.total_norm, report.norm_after);
+  EXPECT_GT(report.total_norm, 0);
   EXPECT_EQ(model.all_bytes(), before);
   for (const LayerReport& layer : report.layers) EXPECT_EQ(layer.steps, 0);
   model.fill(2);

@@ -84,12 +84,33 @@ TEST(DefaultRules, OnNamesOfRealModels) {
       {"transformer.h.0.attn.c_attn.bias", {2304}, Treatment::norm, "vector: norm"},
       {"temperature", {}, Treatment::norm, "vector: norm"},
       {"layers.0.conv1.weight", {64, 24, 3, 3}, Treatment::spectral, "matrix (out, rest)"},
+      {"head.weight", {1000, 384}, Treatment::skip, "head by name: skipped"},
+      {"module.classifier.weight", {10, 384}, Treatment::skip, "head by name: skipped"},
+      {"output.weight", {32000, 4096}, Treatment::skip, "head by name: skipped"},
+      {"layers.0.attention.output.weight", {768, 768}, Treatment::spectral, "matrix (out, rest)"},
+      {"encoder.heads.weight", {768, 768}, Treatment::spectral, "matrix (out, rest)"},
+      {"layers.0.mlp.experts.gate_up_proj", {8, 64, 32}, Treatment::spectral, "experts: one matrix each"},
+      {"layers.0.mlp.experts.gate_up_bias", {8, 64}, Treatment::norm, "biases of experts: one vector each, norm"},
+      {"layers.0.mlp.experts.3.w1.weight", {64, 32}, Treatment::spectral, "matrix (out, rest)"},
   };
   for (const Expected& expected : cases) {
     const Rule& rule = find_rule(rules, {expected.name, expected.shape});
     EXPECT_EQ(rule.treatment, expected.treatment) << expected.name << ": " << to_string(rule.treatment);
     EXPECT_EQ(rule.label, expected.label) << expected.name;
   }
+}
+
+TEST(DefaultRules, StackedExpertsAreOneMatrixOrVectorEach) {
+  const std::vector<Rule> rules = default_rules();
+  const Parameter stack{"mlp.experts.w", {8, 64, 32}}, biases{"mlp.experts.b_bias", {8, 64}};
+  const Matricized matrices = matricize(find_rule(rules, stack), stack);
+  EXPECT_EQ(matrices.count, 8);
+  EXPECT_EQ(matrices.rows, 64);
+  EXPECT_EQ(matrices.cols, 32);
+  const Matricized vectors = matricize(find_rule(rules, biases), biases);
+  EXPECT_EQ(vectors.count, 8);
+  EXPECT_EQ(vectors.rows, 1);
+  EXPECT_EQ(vectors.cols, 64);
 }
 
 TEST(FindRule, TheFirstMatchWinsAndWrappersDoNotHideIt) {

@@ -151,7 +151,12 @@ inline void Conformance::check(const Shape& shape, const Spectrum& spectrum, Ind
   check_prediction(seen, report, truth);
   // A search that clips in rounds cannot do so without writing: `gram` tells then.
   if (seen.method != report.method || seen.passes != report.passes) return;
-  EXPECT_EQ(seen.status, report.status);
+  if (seen.status != report.status) {  // the norm of what was written may prove more than can be foretold
+    EXPECT_EQ(seen.status, ClipStatus::not_converged);
+    EXPECT_EQ(report.status, ClipStatus::ok);
+    EXPECT_EQ(report.bound_kind, BoundKind::certain);
+    EXPECT_LE(report.sigma_bound, tau * (1 + options().margin));
+  }
   EXPECT_EQ(seen.sigma_max, report.sigma_max);
   EXPECT_EQ(seen.clipped, report.clipped);
   if (report.status == ClipStatus::ok) {  // else what was measured is the better figure

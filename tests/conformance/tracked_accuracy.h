@@ -34,14 +34,17 @@ struct Measured {
   std::vector<double> errors;        // ||D_hat - D||_F / ||D||_F
   std::vector<double> floors;        // eps ||G||_F / ||D||_F: what storing the result costs
   std::vector<double> sigma_errors;  // of sigma_max, in every step
+  std::vector<double> tightness;     // sigma_bound / sigma_max of what is left, in every step
   double passes = 0;
   int steps = 0;
   int unsure = 0;  // of them not_converged
 
   void print(const char* what) const {
-    std::printf("%-34s steps %3d  unsure %2d  clipped %3zu  passes %.2f  error %.1e / %.1e  sigma_max %.1e / %.1e\n", what,
-                steps, unsure, errors.size(), passes / steps, median(errors), quantile(errors, 0.9), median(sigma_errors),
-                quantile(sigma_errors, 0.9));
+    std::printf(
+        "%-34s steps %3d  unsure %2d  clipped %3zu  passes %.2f  error %.1e / %.1e  sigma_max %.1e / %.1e / %.1e  "
+        "bound %.3f / %.3f\n",
+        what, steps, unsure, errors.size(), passes / steps, median(errors), quantile(errors, 0.9), median(sigma_errors),
+        quantile(sigma_errors, 0.9), quantile(sigma_errors, 1), median(tightness), quantile(tightness, 0.9));
   }
 };
 
@@ -54,6 +57,8 @@ inline void measure_step(const ClipStep& clip, const MatrixXd& values, double ta
   EXPECT_TRUE(report.status == ClipStatus::ok || report.status == ClipStatus::not_converged);
   measured.unsure += report.status == ClipStatus::not_converged ? 1 : 0;
   sigma_max = truth.sigma_max;
+  const double left = report.clipped > 0 ? sigma_max_of(stored.values()) : sigma_max;
+  measured.tightness.push_back(report.sigma_bound / left);
   measured.passes += report.passes;
   ++measured.steps;
   measured.sigma_errors.push_back(std::abs(report.sigma_max - truth.sigma_max) / truth.sigma_max);
@@ -112,6 +117,16 @@ inline void expect_default_accuracy(const Measured& measured, double unsure = 0)
   ASSERT_GT(measured.errors.size(), 2u);
   EXPECT_LE(median(measured.errors), 1e-4);
   EXPECT_LE(quantile(measured.errors, 0.9), 1e-3);
+}
+
+// What thresholds learn from, and what a reader of the report is told may be left.
+inline void expect_useful_report(const Measured& measured) {
+  EXPECT_LE(median(measured.sigma_errors), 1e-3);
+  EXPECT_LE(quantile(measured.sigma_errors, 0.9), 3e-3);
+  EXPECT_LE(quantile(measured.sigma_errors, 1), 3e-2);
+  EXPECT_LE(median(measured.tightness), 1.3);
+  EXPECT_LE(quantile(measured.tightness, 0.9), 1.7);
+  EXPECT_GE(quantile(measured.tightness, 0), 1 - 1e-6);
 }
 
 }  // namespace spectralclip::testing

@@ -31,8 +31,11 @@ TEST(TrackedAccuracy, OnGeneratedSequencesWithATightTolerance) {
 TEST(TrackedAccuracy, OnRecordedGradients) {
   if (!gradients_folder()) GTEST_SKIP() << kNoRecordedGradients;
   for (const char* file : kRecordedFiles) {
-    for (const int spike_every : {0, 5})
-      expect_default_accuracy(measure_recorded(file, spike_every, tracked_by_core({})));
+    for (const int spike_every : {0, 5}) {
+      const Measured measured = measure_recorded(file, spike_every, tracked_by_core({}));
+      expect_default_accuracy(measured);
+      expect_useful_report(measured);
+    }
   }
 }
 

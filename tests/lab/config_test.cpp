@@ -7,11 +7,13 @@
 #include "config/keys.h"
 #include "config/source.h"
 #include "spectralclip/error.h"
+#include "tasks/mlp/keys.h"
 
 namespace spectralclip::lab {
 namespace {
 
-const std::vector<std::string> kAllGroups = {"train", "record", "optimizer", "clip", "noise", "mlp", "trace", "rates"};
+const std::vector<std::string> kAllGroups = {"train", "record", "data",  "optimizer", "clip", "noise",
+                                             "mlp",   "trace",  "rates", "nanogpt",   "gpt2"};
 
 std::string message_of(const std::function<void()>& call) {
   try {
@@ -115,9 +117,9 @@ TEST(Source, RefusesWithFileLineAndReason) {
   const auto refused = [](const char* text) { return message_of([&] { (void)resolve_text(text, "my.toml"); }); };
   EXPECT_NE(refused("[train]\nsteps = = 3\n").find("my.toml, line 2"), std::string::npos);
   EXPECT_EQ(refused("[train]\nstps = 3\n"), "my.toml: no key is called \"train.stps\"; did you mean \"train.steps\"?");
-  EXPECT_EQ(refused("[train]\nsteps = \"3\"\n"), "my.toml: train.steps: expected an integer");
-  EXPECT_EQ(refused("[optimizer]\nkind = 3\n"), "my.toml: optimizer.kind: expected text");
-  EXPECT_EQ(refused("[optimizer]\nnesterov = 1\n"), "my.toml: optimizer.nesterov: expected true or false");
+  EXPECT_EQ(refused("[train]\nsteps = \"3\"\n"), "my.toml: train.steps = '3': expected an integer, without quotes");
+  EXPECT_EQ(refused("[optimizer]\nkind = 3\n"), "my.toml: optimizer.kind = 3: expected text");
+  EXPECT_EQ(refused("[optimizer]\nnesterov = 1\n"), "my.toml: optimizer.nesterov = 1: expected true or false");
   EXPECT_NE(refused("extends = \"nothing\"\n").find("is no preset"), std::string::npos);
   EXPECT_NE(refused("[sweep]\ntrials = 3\n").find("spectralclip sweep"), std::string::npos);
 }
@@ -169,6 +171,28 @@ TEST(Validate, RefusesWhatKeysCannotSeeAlone) {
               (void)resolve("mlp-heavy-tail", {"optimizer.nesterov=true", "optimizer.momentum_form=ema"});
             }).find("nesterov"),
             std::string::npos);
+}
+
+TEST(Effect, AdamBesideAnotherOptimizerHasItsKeys) {
+  std::map<std::string, std::string> settings{{"optimizer.kind", "sgdm"}, {"optimizer.vectors", "same"}};
+  EXPECT_FALSE(has_effect(settings, "optimizer.beta2"));
+  EXPECT_FALSE(has_effect(settings, "optimizer.vector_lr"));
+  settings["optimizer.vectors"] = "adam";
+  EXPECT_TRUE(has_effect(settings, "optimizer.beta2"));
+  EXPECT_TRUE(has_effect(settings, "optimizer.vector_lr"));
+  settings = {{"optimizer.kind", "adamw"}, {"optimizer.vectors", "same"}};
+  EXPECT_TRUE(has_effect(settings, "optimizer.beta2"));
+}
+
+TEST(TaskKeys, AreSetListedAndCheckedLikeAnyOther) {
+  Config config;
+  set_key(config, "mlp.width", "7");
+  EXPECT_EQ(config.of<MlpKeys>().width, 7);
+  EXPECT_EQ(Config{}.of<MlpKeys>().width, 100) << "configurations share their tasks' keys";
+  EXPECT_THROW(set_key(config, "mlp.width", "0"), InvalidArgument);
+  EXPECT_THROW(set_key(config, "mlp.order", "sorted"), InvalidArgument);
+  config.of<MlpKeys>().factors = 1000;
+  EXPECT_THROW(validate(config), InvalidArgument);
 }
 
 }  // namespace

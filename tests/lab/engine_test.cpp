@@ -30,14 +30,15 @@ class Walk final : public Experiment {
     recorder.metrics(step, {{"value", value_}});
   }
   [[nodiscard]] std::pair<std::string, double> headline() const override { return {"value", 1.0}; }
-  [[nodiscard]] Sections save() const override {
+  void save(StateWriter& out) const override {
     Bytes bytes(8);
     for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(value_ >> (8 * i));
-    return {{"value", bytes}};
+    out.put("value", bytes);
   }
-  void load(const Sections& sections) override {
+  void load(const StateReader& in) override {
+    const Bytes bytes = in.bytes("value");
     value_ = 0;
-    for (std::size_t i = 8; i-- > 0;) value_ = value_ << 8 | sections.at("value")[i];
+    for (std::size_t i = 8; i-- > 0;) value_ = value_ << 8 | bytes[i];
   }
   [[nodiscard]] ordered_json results() override { return {{"value", value_}}; }
 
@@ -51,9 +52,10 @@ struct Silent final : ProgressSink {
   Progress last;
 };
 
-const TaskInfo kWalk{"walk", "", "value", {"train", "record"}, [](const Config& config) -> std::unique_ptr<Experiment> {
-                       return std::make_unique<Walk>(config);
-                     }};
+const TaskInfo kWalk{
+    "walk", "", {{"value"}}, {"train", "record"}, [](const Config& config) -> std::unique_ptr<Experiment> {
+      return std::make_unique<Walk>(config);
+    }};
 
 class Drive : public ::testing::Test {
  protected:

@@ -21,6 +21,12 @@ class MemoryRecorder final : public Recorder {
   std::vector<Line> lines;
 };
 
+[[nodiscard]] inline Sections saved(const Experiment& experiment) {
+  MemoryState state;
+  experiment.save(state);
+  return state.sections();
+}
+
 inline void run_steps(Experiment& experiment, std::int64_t first, std::int64_t last, Recorder& recorder) {
   for (std::int64_t step = first; step <= last; ++step) experiment.step(step, recorder);
 }

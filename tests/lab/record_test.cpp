@@ -62,29 +62,75 @@ TEST(JsonlFile, RefusesADamagedLineThatItShouldKeep) {
   EXPECT_EQ(text_of(path), damaged) << "a refused file was changed";
 }
 
+void write_checkpoint(const std::string& path, const CheckpointHead& head, const Sections& sections) {
+  CheckpointWriter writer(path, head);
+  for (const auto& [name, bytes] : sections) {
+    writer.begin(name);
+    for (const std::uint8_t byte : bytes) writer.write({&byte, 1});  // in the smallest pieces
+  }
+  writer.commit();
+}
+
 TEST(Checkpoint, RoundTripsAndRefusesEveryCutAndEveryFlippedByte) {
-  const Checkpoint checkpoint{"a = 1\n", 41, 2.5, {{"one", {1, 2, 3}}, {"none", {}}}};
-  const std::vector<std::uint8_t> bytes = encode(checkpoint);
-  const Checkpoint read = decode(bytes);
-  EXPECT_EQ(read.config, checkpoint.config);
-  EXPECT_EQ(read.step, 41);
-  EXPECT_EQ(read.seconds, 2.5);
-  EXPECT_EQ(read.sections, checkpoint.sections);
+  const ScratchFolder folder;
+  const std::string path = folder / "checkpoint.bin", other = folder / "other.bin";
+  const Sections sections{{"one", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, {"none", {}}};
+  write_checkpoint(path, {"a = 1\n", 41, 2.5}, sections);
+  const CheckpointFile read(path);
+  EXPECT_EQ(read.head().config, "a = 1\n");
+  EXPECT_EQ(read.head().step, 41);
+  EXPECT_EQ(read.head().seconds, 2.5);
+  for (const auto& [name, bytes] : sections) EXPECT_EQ(read.bytes(name), bytes) << name;
+  Bytes part(3);
+  read.read("one", 8, part);
+  EXPECT_EQ(part, Bytes({9, 10, 11}));
+  EXPECT_THROW(read.read("one", 9, part), StateFileError) << "it went on into the next section";
+  EXPECT_THROW((void)read.size("two"), StateFileError);
+  const std::string bytes = text_of(path);
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    const std::vector<std::uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
-    EXPECT_THROW((void)decode(cut), StateFileError) << "cut to " << length;
+    write(other, bytes.substr(0, length));
+    EXPECT_THROW((void)CheckpointFile(other), StateFileError) << "cut to " << length;
   }
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    std::vector<std::uint8_t> flipped = bytes;
-    flipped[i] ^= 0x10;
-    EXPECT_THROW((void)decode(flipped), StateFileError) << "byte " << i;
+    std::string flipped = bytes;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
+    write(other, flipped);
+    EXPECT_THROW((void)CheckpointFile(other), StateFileError) << "byte " << i;
   }
+}
+
+TEST(Checkpoint, IsTheOldOneUntilItIsCommitted) {
+  const ScratchFolder folder;
+  const std::string path = folder / "checkpoint.bin";
+  write_checkpoint(path, {"", 1, 0}, {{"one", {1}}});
+  {
+    CheckpointWriter writer(path, {"", 2, 0});
+    writer.put("one", Bytes{2});
+  }
+  EXPECT_EQ(CheckpointFile(path).head().step, 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1) << "a temporary file is left";
+}
+
+TEST(StreamChecksum, DoesNotDependOnThePiecesAndSeesTheLength) {
+  Bytes bytes(37);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7);
+  StreamChecksum whole, zero;
+  whole.update(bytes);
+  for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+    StreamChecksum parts;
+    parts.update(std::span(bytes).first(cut));
+    parts.update(std::span(bytes).subspan(cut));
+    EXPECT_EQ(parts.value(), whole.value()) << cut;
+  }
+  zero.update(bytes);
+  zero.update(Bytes{0});
+  EXPECT_NE(zero.value(), whole.value());
 }
 
 TEST(Checkpoint, NamesTheFile) {
   const ScratchFolder folder;
   write(folder / "checkpoint.bin", "nonsense");
-  EXPECT_NE(state_error([&] { (void)read_checkpoint(folder / "checkpoint.bin"); }).find("checkpoint.bin"),
+  EXPECT_NE(state_error([&] { (void)CheckpointFile(folder / "checkpoint.bin"); }).find("checkpoint.bin"),
             std::string::npos);
 }
 
@@ -115,14 +161,14 @@ TEST(RunDirectory, LinesStartWithStepAndSurviveReopening) {
     run.open("task = \"x\"\n", 0, 0);
     run.metrics(1, {{"loss", 1.5}});
     run.layers(1, {{"layers", ordered_json::array()}});
-    run.save(1, {{"state", {7}}});
+    run.save(1, [](StateWriter& out) { out.put("state", Bytes{7}); });
     run.metrics(2, {{"loss", 1.25}});
     run.flush();
   }
   RunDirectory run(folder.path());
   ASSERT_TRUE(run.checkpoint().has_value());
-  EXPECT_EQ(run.checkpoint()->step, 1);
-  run.open(*run.config(), run.checkpoint()->step, 3.0);
+  EXPECT_EQ(run.checkpoint()->head().step, 1);
+  run.open(*run.config(), run.checkpoint()->head().step, 3.0);
   EXPECT_GE(run.seconds(), 3.0);
   const std::string metrics = text_of(folder / "metrics.jsonl");
   EXPECT_TRUE(metrics.starts_with("{\"step\":1,\"seconds\":")) << metrics;

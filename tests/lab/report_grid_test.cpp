@@ -101,7 +101,7 @@ TEST(ReportGrid, ColoursAreCommonAndNotSpentOnWhatLearnedNothing) {
   EXPECT_EQ(all.high, 4000);
   EXPECT_FALSE(all.is_cut);
   const ColourRange cut = common_colours({&a, &b}, {4, true});
-  EXPECT_EQ(cut.high, 8);
+  EXPECT_EQ(cut.high, 4);
   EXPECT_TRUE(cut.is_cut);
   EXPECT_FALSE(common_colours({&a}, {0.1, true}).is_cut);  // nothing below it: there is no rest
 }

@@ -95,12 +95,44 @@ TEST(ReportModel, SaysWhatWasRunAndWhatIsBest) {
   const Json model = model_of(collection);
   EXPECT_EQ(
       model["summary"][0],
-      "mlp-heavy-tail: 3 runs of 3 configurations, seed 1; 1 diverged. Smallest train_loss: better with 0.25; next "
-      "worse with 0.5.");
+      "mlp-heavy-tail: 3 runs of 3 configurations, seed 1; 1 diverged. Smallest train_loss: better with 0.25 over 1 "
+      "seed; next worse with 0.5, 2 times as much. One seed does not settle it.");
   EXPECT_EQ(model["summary"][1], "Sweep g (grid): 4 trials; smallest train_loss 2, trial 1 at x = 10, y = 1.");
   EXPECT_EQ(model["tables"][0]["best"], "better");
   EXPECT_EQ(model["tables"][0]["rows"][0][0]["text"], "better");
   EXPECT_EQ(model["tables"][0]["rows"][2][1].dump(), R"({"text":"–"})");
+}
+
+TEST(ReportModel, SaysWhetherTheSeedsSettleIt) {
+  const auto said = [](double worst_of_first) {
+    return model_of({{trained_run("a", 1, 0.1), trained_run("a", 2, worst_of_first), trained_run("b", 1, 0.5),
+                      trained_run("b", 2, 0.7)},
+                     {},
+                     {}})["summary"][0]
+        .get<std::string>();
+  };
+  EXPECT_NE(said(0.3).find("over 2 seeds; next b with"), std::string::npos) << said(0.3);
+  EXPECT_NE(said(0.3).find("3 times as much. Every seed of the first is below every seed of the second."),
+            std::string::npos)
+      << said(0.3);
+  EXPECT_NE(said(0.6).find("Their seeds overlap: they do not settle it."), std::string::npos) << said(0.6);
+}
+
+TEST(ReportModel, SeedsAndPresetsShareACommand) {
+  std::vector<report::Run> runs;
+  for (const char* const name : {"a", "b"})
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      runs.push_back(trained_run(name, seed, 0.1 * static_cast<double>(seed)));
+      runs.back().command =
+          std::string("spectralclip run ") + name + " --set train.steps=9 --seed " + std::to_string(seed);
+    }
+  runs.push_back(trained_run("c", 9, 1));
+  runs.back().command = "spectralclip run c --seed 9";
+  runs.push_back(trained_run("d", 1, 1));
+  runs.back().command = "another program";
+  EXPECT_EQ(
+      figure_of(model_of({runs, {}, {}}), "training-loss-steps")["commands"].dump(),
+      R"(["spectralclip run a b --set train.steps=9 --seeds 1..3","spectralclip run c --seed 9","another program"])");
 }
 
 TEST(ReportModel, SettingsThatDifferComeFirst) {

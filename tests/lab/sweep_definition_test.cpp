@@ -22,6 +22,7 @@ optimizer.nesterov = true
 search = "random"
 trials = 60
 metric = "val_loss"
+better = "larger"
 best_seeds = 2
 seed = 7
 [space."optimizer.lr"]
@@ -54,6 +55,7 @@ TEST(SweepDefinition, IsReadAndSurvivesTheRoundTrip) {
     EXPECT_EQ(d.search, SearchKind::random);
     EXPECT_EQ(d.trials, 60);
     EXPECT_EQ(d.metric, "val_loss");
+    EXPECT_TRUE(d.larger_is_better);
     EXPECT_EQ(d.best_seeds, 2);
     EXPECT_EQ(d.seed, 7U);
     const std::map<std::string, std::string> set = {{"clip.rank", "8"},

@@ -32,6 +32,19 @@ void fill(const ScratchFolder& folder) {
   log.record(make_trial(3, 0.1));
 }
 
+TEST(TrialLog, LargerValuesAreBetterWhereTheSweepSaysSo) {
+  const ScratchFolder folder;
+  fill(folder);
+  TrialLog log(folder.path(), kSpace, /*larger_is_better=*/true);
+  EXPECT_EQ(log.best()->candidate.trial, 2);
+  log.propose(make_trial(5, 0).candidate, {2, 1, 3});  // told in this order before it was asked again
+  const std::vector<PastTell> tells = log.tells();  // a searcher goes down
+  ASSERT_EQ(tells.size(), 3U);
+  EXPECT_EQ(tells[0].value, -0.5);
+  EXPECT_FALSE(tells[1].value);
+  EXPECT_EQ(tells[2].value, -0.1);
+}
+
 std::string refusal_of(const ScratchFolder& folder) {
   try {
     const TrialLog log(folder.path(), kSpace);
@@ -59,6 +72,34 @@ TEST(TrialLog, ReadsBackWhatWasWritten) {
   EXPECT_TRUE(line["value"].is_null());
   EXPECT_EQ(line["status"], "diverged");
   EXPECT_EQ(line["values"]["clip.tau"], 1.0 / 3.0);
+}
+
+TEST(TrialLog, AFailedAttemptEndsNoTrialAndIsNotTold) {
+  const ScratchFolder folder;
+  {
+    TrialLog log(folder.path(), kSpace);
+    log.propose(make_trial(1, 0).candidate);
+    Trial failed = make_trial(1, std::nullopt);
+    failed.status = TrialStatus::failed;
+    failed.message = "No space left";
+    log.record(failed);
+    log.record(failed);
+    log.propose(make_trial(2, 0).candidate);
+    log.record(make_trial(2, 0.25));
+    log.propose(make_trial(3, 0).candidate, {2});
+  }
+  TrialLog log(folder.path(), kSpace);
+  EXPECT_EQ(log.trials().size(), 1U);
+  EXPECT_EQ(log.failures().size(), 2U);
+  EXPECT_FALSE(log.has_ended(1));
+  ASSERT_EQ(log.interrupted().size(), 2U);
+  EXPECT_EQ(log.interrupted()[0].trial, 1);
+  ASSERT_EQ(log.tells().size(), 1U);
+  EXPECT_EQ(log.tells()[0].candidate.trial, 2);
+  EXPECT_EQ(log.proposed()[2].told, 1);
+  log.record(make_trial(1, 0.5));
+  EXPECT_EQ(log.best()->candidate.trial, 2);
+  EXPECT_TRUE(log.interrupted().size() == 1 && !log.was_told(1) && log.was_told(2));
 }
 
 TEST(TrialLog, CutsATornLastLineAtEveryLength) {

@@ -32,13 +32,14 @@ inline std::vector<std::string> lines_of(const std::string& path) {
 }
 
 // train_loss = 0.001 + (log10(lr / 0.004))^2 + 0.01 (tau - 1)^2 + 1e-5 seed; diverges for lr > 0.05. Presets: "valley",
-// and "broken", which fails at once. DIR/starts: a line per start, DIR/steps: a line per step.
+// "broken", which fails at once, "flaky", whose first start in a directory fails, and "picky", which refuses lr > 0.05.
+// test.full=FILE: the disk is full while that file exists. DIR/starts: a line per start, DIR/steps: a line per step.
 inline constexpr const char* kProgram = R"(#!/bin/sh
-preset=$2; shift 2; lr=0.01; tau=1; pause=0; delay=0; seed=1; resume=new; out=
+preset=$2; shift 2; lr=0.01; tau=1; pause=0; delay=0; full=; seed=1; resume=new; out=
 while [ $# -gt 0 ]; do
   case $1 in
     --set) case $2 in
-        optimizer.lr=*) lr=${2#*=};; clip.tau=*) tau=${2#*=};; test.pause=*) pause=${2#*=};; test.delay=*) delay=${2#*=};;
+        optimizer.lr=*) lr=${2#*=};; clip.tau=*) tau=${2#*=};; test.pause=*) pause=${2#*=};; test.delay=*) delay=${2#*=};; test.full=*) full=${2#*=};;
         *) echo "unknown key $2" >&2; exit 2;; esac; shift 2;;
     --seed) seed=$2; shift 2;;
     --out) out=$2; shift 2;;
@@ -48,6 +49,9 @@ while [ $# -gt 0 ]; do
   esac
 done
 if [ "$preset" = broken ]; then echo "preparing"; echo "error: no such data" >&2; exit 1; fi
+if [ "$preset" = picky ] && awk "BEGIN { exit !($lr > 0.05) }"; then echo "optimizer.lr is too large" >&2; exit 2; fi
+if [ "$preset" = flaky ] && [ ! -e "$out/tried" ]; then touch "$out/tried"; echo "out of memory" >&2; exit 1; fi
+if [ -n "$full" ] && [ -e "$full" ]; then echo "cannot write: No space left on device" >&2; exit 1; fi
 [ $delay = 0 ] || sleep $delay  # a slow start
 exec 9>>"$out/lock"
 flock -n 9 || { echo "locked" >&2; exit 1; }

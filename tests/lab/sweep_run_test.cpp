@@ -89,7 +89,7 @@ TEST(Sweep, AGridFromEndToEnd) {
   EXPECT_EQ(summary["space"][1]["points"], 3);
   ASSERT_EQ(result.best_runs.size(), 2U);
   EXPECT_NEAR(*result.best_runs[1].value - *result.best_runs[0].value, 1e-5, 1e-12);  // another seed indeed
-  EXPECT_EQ(load(place.options.directory + "/best/seed-2/summary.json")["status"], "finished");
+  EXPECT_EQ(load(place.options.directory + "/best/seed-3/summary.json")["status"], "finished");
   for (const json& line : load_lines(place.options.directory + "/trials.jsonl")) {
     const bool diverged = line["values"]["optimizer.lr"].get<double>() > 0.05;
     EXPECT_EQ(line["status"], diverged ? "diverged" : "finished");
@@ -132,7 +132,7 @@ TEST(Sweep, MoreTrialsGoOnWhereFewerEnded) {
   EXPECT_EQ(load(place.options.directory + "/best/trial.json")["trial"], second.best->candidate.trial);
   if (second.best->candidate.trial != first.best->candidate.trial) {
     char name[40];
-    (void)std::snprintf(name, sizeof name, "/best-of-trial-%04d/seed-1", static_cast<int>(first.best->candidate.trial));
+    (void)std::snprintf(name, sizeof name, "/best-of-trial-%04d/seed-2", static_cast<int>(first.best->candidate.trial));
     EXPECT_TRUE(std::filesystem::exists(place.options.directory + name));
   }
   definition.trials = 4;
@@ -142,18 +142,124 @@ TEST(Sweep, MoreTrialsGoOnWhereFewerEnded) {
   EXPECT_NE(refusal_of(definition, place.options).find("seed = 1 before, seed = 2 now"), std::string::npos);
 }
 
-TEST(Sweep, StopsWhenTheFirstThreeFail) {
+TEST(Sweep, StopsWhenThreeInARowFail) {
   Place place;
   SweepDefinition definition = small_sweep(SearchKind::random, 50);
   definition.preset = "broken";
   const std::string refusal = refusal_of(definition, place.options);
-  EXPECT_NE(refusal.find("first 3 trials all failed"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("3 trials in a row failed"), std::string::npos) << refusal;
   EXPECT_NE(refusal.find("exit code 1: error: no such data"), std::string::npos) << refusal;
   const std::vector<json> lines = load_lines(place.options.directory + "/trials.jsonl");
-  ASSERT_EQ(lines.size(), 3U);
+  ASSERT_EQ(lines.size(), 6U) << "each twice";
   EXPECT_EQ(lines[0]["status"], "failed");
   EXPECT_EQ(lines[0]["message"], "exit code 1: error: no such data");
   EXPECT_TRUE(lines[0]["value"].is_null());
+  const json summary = load(place.options.directory + "/summary.json");
+  EXPECT_EQ(summary["failed"], 3);
+  EXPECT_EQ(summary["done"], 0);
+  EXPECT_EQ(summary["last_failure"], "exit code 1: error: no such data");
+}
+
+// Lines of trials.jsonl that end a trial, in the order of their numbers.
+std::vector<json> ended_trials(const std::string& directory) {
+  std::vector<json> list;
+  for (const json& line : load_lines(directory + "/trials.jsonl"))
+    if (line["status"] != "failed") list.push_back(line);
+  std::sort(list.begin(), list.end(), [](const json& a, const json& b) { return a["trial"] < b["trial"]; });
+  return list;
+}
+
+void expect_same_search(const Place& one, const Place& other) {
+  EXPECT_EQ(read_text(one.options.directory + "/proposed.jsonl"),
+            read_text(other.options.directory + "/proposed.jsonl"));
+  EXPECT_EQ(ended_trials(one.options.directory), ended_trials(other.options.directory));
+}
+
+TEST(Sweep, ARunThatFailsOnceIsTriedAgainAndTheSearchNeverHears) {
+  Place calm, place;
+  SweepDefinition definition = small_sweep(SearchKind::global, 12);
+  (void)run_sweep(definition, calm.options);
+  definition.preset = "flaky";
+  const SweepResult result = run_sweep(definition, place.options);
+  EXPECT_EQ(result.status, SweepStatus::finished);
+  EXPECT_EQ(result.failed, 0);
+  EXPECT_EQ(load_lines(place.options.directory + "/trials.jsonl").size(), 24U);
+  expect_same_search(calm, place);
+}
+
+// The disk is full from the fifth trial on, and has room again later.
+TEST(Sweep, AFullDiskPoisonsNothing) {
+  for (const SearchKind search : {SearchKind::global, SearchKind::random}) {
+    Place calm, place;
+    const SweepDefinition definition = small_sweep(search, 12);
+    (void)run_sweep(definition, calm.options);
+    const std::string full = place.folder / "full";
+    place.options.sets = {"test.full=" + full};
+    place.options.on_event = [&](const SweepProgress& progress) {
+      if (progress.phase == SweepPhase::trials && progress.done == 4) testing::write_text(full, "");
+    };
+    std::string said;
+    try {  // a global search waits for what failed; the others give up after three
+      const SweepResult result = run_sweep(definition, place.options);
+      EXPECT_EQ(result.status, SweepStatus::incomplete);
+      EXPECT_GT(result.failed, 0);
+      said = result.failure;
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    EXPECT_NE(said.find("No space left on device"), std::string::npos) << said;
+    EXPECT_EQ(ended_trials(place.options.directory).size(), 4U);
+    std::filesystem::remove(full);
+    place.options.on_event = {};
+    place.options.resume = true;
+    EXPECT_EQ(run_sweep(definition, place.options).status, SweepStatus::finished);
+    expect_same_search(calm, place);
+  }
+}
+
+TEST(Sweep, AConfigurationThatIsRefusedCountsAsNoValueAtOnce) {
+  Place place;
+  SweepDefinition definition = small_sweep(SearchKind::grid, 12);
+  definition.preset = "picky";
+  EXPECT_EQ(run_sweep(definition, place.options).status, SweepStatus::finished);
+  const std::vector<json> lines = load_lines(place.options.directory + "/trials.jsonl");
+  ASSERT_EQ(lines.size(), 12U);
+  EXPECT_EQ(lines[11]["status"], "refused");
+  EXPECT_EQ(lines[11]["message"], "exit code 2: optimizer.lr is too large");
+  EXPECT_EQ(load(place.options.directory + "/summary.json")["refused"], 3);
+}
+
+TEST(Sweep, WhatIsFoundDoesNotDependOnTheNumberOfJobs) {
+  Place alone, together;
+  const SweepDefinition definition = small_sweep(SearchKind::global, 16);
+  (void)run_sweep(definition, alone.options);
+  together.options.jobs = 3;
+  const SweepResult result = run_sweep(definition, together.options);
+  EXPECT_EQ(result.status, SweepStatus::finished);
+  expect_same_search(alone, together);
+}
+
+TEST(Sweep, TheMeanOfSeveralSeedsDecidesAndTheBestMeetsNewOnes) {
+  Place place;
+  place.options.jobs = 2;
+  SweepDefinition definition = small_sweep(SearchKind::grid, 12);
+  definition.seed = 7;
+  definition.seeds = 3;
+  const SweepResult result = run_sweep(definition, place.options);
+  EXPECT_EQ(result.status, SweepStatus::finished);
+  for (const json& line : ended_trials(place.options.directory)) {
+    if (line["status"] == "diverged") continue;
+    ASSERT_EQ(line["by_seed"].size(), 3U);
+    EXPECT_NEAR(line["by_seed"][2].get<double>() - line["by_seed"][0].get<double>(), 2e-5, 1e-12);
+    EXPECT_NEAR(line["value"].get<double>(), line["by_seed"][1].get<double>(), 1e-12);
+    EXPECT_EQ(line["seconds"], 4.5);
+  }
+  ASSERT_EQ(result.best_runs.size(), 2U);
+  EXPECT_EQ(result.best_runs[0].seed, 10U);
+  EXPECT_EQ(result.best_runs[1].seed, 11U);
+  EXPECT_EQ(load(place.options.directory + "/trials/0001/seed-9/summary.json")["status"], "finished");
+  definition.set["seed"] = "3";
+  EXPECT_NE(refusal_of(definition, place.options).find("seed cannot be set"), std::string::npos);
 }
 
 TEST(Sweep, RefusesWhatCannotWork) {

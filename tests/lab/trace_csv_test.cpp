@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TraceCsv : public testing::Test {
+class TraceCsv : public ::testing::Test {
  protected:
   std::string write_run(const std::string& name, const std::string& metrics, const std::string& sigma = "0.01",
                         const std::string& task = "trace-regression") {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "constants.h"
-#include "lab/trace_matrices.h"
 #include "lab/memory_recorder.h"
+#include "lab/trace_matrices.h"
 #include "spectralclip/error.h"
 #include "studies/trace_method.h"
 #include "studies/trace_problem.h"
@@ -205,11 +205,11 @@ TEST(TraceRegression, SavedHalfWayGoesOnWithTheSameBits) {
          second = make_trace_regression(config);
     run_steps(*one, 1, 300, whole);
     run_steps(*first, 1, 137, parts);
-    second->load(first->save());
+    second->load(MemoryState(saved(*first)));
     run_steps(*second, 138, 300, parts);
     EXPECT_EQ(whole.lines, parts.lines);
     EXPECT_EQ(one->results(), second->results());
-    EXPECT_EQ(one->save(), second->save());
+    EXPECT_EQ(saved(*one), saved(*second));
   }
 }
 
@@ -217,25 +217,25 @@ TEST(TraceRegression, ForeignOrDamagedStateIsRefused) {
   auto experiment = make_trace_regression(short_config(50));
   MemoryRecorder recorder;
   run_steps(*experiment, 1, 10, recorder);
-  const Sections good = experiment->save();
-  EXPECT_THROW(experiment->load({}), StateFileError);
+  const Sections good = saved(*experiment);
+  EXPECT_THROW(experiment->load(MemoryState()), StateFileError);
   Sections bad = good;
   bad["trace"].pop_back();
-  EXPECT_THROW(experiment->load(bad), StateFileError);
+  EXPECT_THROW(experiment->load(MemoryState(bad)), StateFileError);
   bad = good;
   bad["trace"].push_back(0);
-  EXPECT_THROW(experiment->load(bad), StateFileError);
-  EXPECT_THROW(make_trace_regression(short_config(60))->load(good), StateFileError);
+  EXPECT_THROW(experiment->load(MemoryState(bad)), StateFileError);
+  EXPECT_THROW(make_trace_regression(short_config(60))->load(MemoryState(good)), StateFileError);
   Config other = short_config(50);
   other.trace.window = 5;
-  EXPECT_THROW(make_trace_regression(other)->load(good), StateFileError);
+  EXPECT_THROW(make_trace_regression(other)->load(MemoryState(good)), StateFileError);
   other = short_config(50);
   other.trace.n = 4;
-  EXPECT_THROW(make_trace_regression(other)->load(good), StateFileError);
+  EXPECT_THROW(make_trace_regression(other)->load(MemoryState(good)), StateFileError);
   other = short_config(50);
   other.trace.taus = {0.05};
-  EXPECT_THROW(make_trace_regression(other)->load(good), StateFileError);
-  EXPECT_EQ(experiment->save(), good);  // untouched by the refusals
+  EXPECT_THROW(make_trace_regression(other)->load(MemoryState(good)), StateFileError);
+  EXPECT_EQ(saved(*experiment), good);  // untouched by the refusals
 }
 
 TEST(TraceRegression, MisuseIsRefused) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -141,6 +144,28 @@ TEST(ThreadPool, RefusesAbsurdSizesAndDefaultsToTheHardware) {
   EXPECT_THROW(ThreadPool(1 << 20), InvalidArgument);
   EXPECT_GE(ThreadPool(0).concurrency(), 1);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take more addresses than the limit
+// In a process of its own that has addresses for about a hundred stacks.
+TEST(ThreadPoolDeathTest, SaysHowManyThreadsTheSystemStarts) {
+  const auto ask_for_too_many = [] {
+    rlimit limit{};
+    (void)::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = rlim_t{1} << 30;
+    (void)::setrlimit(RLIMIT_AS, &limit);
+    try {
+      const ThreadPool pool(4000);
+    } catch (const InvalidArgument& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      std::_Exit(3);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "not named: %s\n", error.what());
+    }
+    std::_Exit(4);
+  };
+  EXPECT_EXIT(ask_for_too_many(), ::testing::ExitedWithCode(3), "threads = 4000: the system started only [0-9]+ ");
+}
+#endif
 
 TEST(SerialExecutor, RunsInOrderHereAndStopsAtAnException) {
   std::vector<std::int64_t> seen;

@@ -21,6 +21,9 @@ for name, value in re.findall(
 ):
     os.environ.setdefault(name, value)
 
+# Kernels of Triton run in its interpreter here; it decides when it is first imported.
+os.environ.setdefault("TRITON_INTERPRET", "1")
+
 # Inductor's cache keeps precompiled headers of other instruction sets: one of this process alone.
 _inductor_cache = tempfile.TemporaryDirectory(prefix="spectralclip-inductor-")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = _inductor_cache.name

@@ -47,34 +47,24 @@ def summary(run: pathlib.Path) -> dict:
 
 
 def metrics_without_time(run: pathlib.Path) -> list[dict]:
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines(run / "metrics.jsonl")]
+    return [
+        {key: value for key, value in line.items() if key not in ("seconds", "train_seconds")}
+        for line in lines(run / "metrics.jsonl")
+    ]
 
 
 def checkpoint_sections(run: pathlib.Path) -> dict[str, bytes]:
     """The named sections of checkpoint.bin (lab/record/checkpoint.h); step and seconds are left out."""
     data = (run / "checkpoint.bin").read_bytes()
-    position = 0
-
-    def number(form: str) -> int:
-        nonlocal position
-        (value,) = struct.unpack_from("<" + form, data, position)
-        position += struct.calcsize(form)
-        return value
-
-    def text() -> bytes:
-        nonlocal position
-        size = number("I")
-        position += size
-        return data[position - size : position]
-
-    assert text() == b"spectralclip run"
-    assert number("I") == 1
-    text()  # the configuration
-    position += 16  # step, seconds
+    assert data[4:20] == b"spectralclip run" and struct.unpack_from("<I", data, 20) == (2,)
+    (position,) = struct.unpack_from("<Q", data, len(data) - 16)
+    (count,) = struct.unpack_from("<Q", data, position)
+    position += 8
     sections = {}
-    for _ in range(number("Q")):
-        name = text().decode()
-        size = number("Q")
-        sections[name] = data[position : position + size]
-        position += size
+    for _ in range(count):
+        (length,) = struct.unpack_from("<I", data, position)
+        name = data[position + 4 : position + 4 + length].decode()
+        offset, size = struct.unpack_from("<QQ", data, position + 4 + length)
+        sections[name] = data[offset : offset + size]
+        position += 4 + length + 16
     return sections

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -263,3 +264,40 @@ def test_other_files_are_refused(trained):
     assert "no state of a SpectralClipper" in refused(trained, {"param_groups": [], "state": {}}, ValueError)
     assert "2" in refused(trained, {**state, "version": 2}, ValueError)
     refused(trained, {key: value for key, value in state.items() if key != "state"}, (KeyError, ValueError))
+
+
+# --- another threshold --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("saved", "loaded", "said"),
+    [
+        (Ema(0.9), Ema(0.95), r"threshold ema\(0.9\) -> ema\(0.95\): its average is kept"),
+        (Ema(0.9), Quantile(0.5, window=4), "the window starts with the average as its only value"),
+        (Quantile(0.5, window=8), Ema(0.9), "the average starts from the window's values"),
+        (Quantile(0.5, window=8), Quantile(0.9, window=4), None),
+        (Ema(0.9), Ema(0.9, slack=2.0), None),
+        (Constant(1.0), Ema(0.9), "a constant threshold has no past to give"),
+    ],
+    ids=str,
+)
+def test_a_state_of_another_threshold_keeps_what_can_be_kept(saved, loaded, said, recwarn):
+    p = nn.Parameter(torch.zeros(3, 3))
+    before, after = (
+        SpectralClipper([("w", p)], saved, method="exact"),
+        SpectralClipper([("w", p)], loaded, method="exact"),
+    )
+    for scale in (2.0, 3.0, 4.0, 5.0):
+        p.grad = scale * torch.eye(3)
+        before.step()
+    after.load_state_dict(before.state_dict())
+    told = [str(w.message) for w in recwarn if "load_state_dict" in str(w.message)]
+    assert len(told) == (said is not None)
+    if said is not None:
+        assert re.search(said, told[0]) and "layers w" in told[0]
+    p.grad = 100 * torch.eye(3)
+    tau = after.step().layers[0].tau
+    if isinstance(saved, Constant):
+        assert tau == float("inf")
+    else:
+        assert 2.0 <= tau <= 2 * 5.0  # an average or a quantile of what was seen, not infinity

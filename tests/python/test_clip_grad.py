@@ -182,15 +182,16 @@ def test_a_parameter_given_twice_is_clipped_once(method, backend, generator):
 
 @pytest.mark.parametrize("repeated", [1, 2])
 @pytest.mark.parametrize("backend", ["core", "aten"])
-def test_sparse_gradients_are_left_alone_and_not_counted(backend, repeated):
-    """torch's own refuses them; here the others are clipped, and the norm is theirs."""
+def test_sparse_gradients_are_left_alone_and_counted(backend, repeated):
+    """torch's own refuses them; here the others are clipped, and the norm is of all."""
     table = nn.Embedding(6, 4, sparse=True)
     table(torch.tensor([1, 2])).sum().backward()
     before = table.weight.grad.to_dense()
     p = parameter(5, 4)
     gradients = [p.grad.clone()] * repeated
     norm = clip_grad_spectral_([p] * repeated + [table.weight], TAU, method="exact", backend=backend)
-    assert float(norm) == pytest.approx(float(get_total_norm(gradients)), rel=norm_tolerance(gradients))
+    counted = [*gradients, before]
+    assert float(norm) == pytest.approx(float(get_total_norm(counted)), rel=norm_tolerance(counted))
     assert torch.equal(table.weight.grad.to_dense(), before)
     assert_clipped(p, gradients[0])
 

@@ -140,7 +140,7 @@ def test_a_copied_module_has_a_clipper_of_its_own_that_continues_bit_for_bit():
     losses_and_bits(model, model.clipper, range(4))
     twin = copy.deepcopy(model)
     assert [id(p) for p in twin.clipper.parameters] == [id(p) for p in twin.parameters()]
-    assert twin.clipper._model is twin and twin.clipper.names == model.clipper.names
+    assert twin.clipper._followed.model is twin and twin.clipper.names == model.clipper.names
     here, there = (losses_and_bits(m, m.clipper, range(4, 8)) for m in (model, twin))
     assert here == there
     losses_and_bits(twin, twin.clipper, range(8, 11))

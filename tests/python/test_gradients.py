@@ -300,10 +300,11 @@ def test_sparse_gradients_are_skipped_and_say_so(backend):
     clipper = SpectralClipper(model, 1e-3, method="exact", rules=[Rule("0.weight")], backend=backend)
     report = clipper.step()
     layer = report.layers[0]
-    assert layer.rule == "sparse gradient: skipped" and layer.clip is None and layer.steps == 0
+    assert layer.rule == "sparse gradient: skipped" and layer.clipped == 0 and layer.steps == 0
+    assert layer.norm_before == pytest.approx(float(before.to_dense().norm()), rel=8 * EPS[torch.float32])
     assert torch.equal(model[0].weight.grad.to_dense(), before.to_dense())
     assert report.clipped == ["1.weight", "1.bias"]
-    expected = math.sqrt(sum(float(g.double().norm()) ** 2 for g in dense))
+    expected = math.sqrt(sum(float(g.double().norm()) ** 2 for g in [*dense, before.to_dense()]))
     assert float(report.total_norm) == pytest.approx(expected, rel=8 * EPS[torch.float32])
     # A dense gradient later is clipped, and the rule that does it is named again.
     model[0].weight.grad = before.to_dense()

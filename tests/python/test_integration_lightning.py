@@ -117,7 +117,10 @@ def test_resumed_run_is_the_same_run(tmp_path, given):
     del checkpoint["callbacks"]["SpectralClipCallback"]
     torch.save(checkpoint, tmp_path / "forgetful.ckpt")
     forgetful, _, trainer = make(2)
-    trainer.fit(forgetful, loader(), ckpt_path=tmp_path / "forgetful.ckpt")
+    with pytest.warns(
+        UserWarning, match="no state of SpectralClipCallback: thresholds of spectral clipping start anew"
+    ):
+        trainer.fit(forgetful, loader(), ckpt_path=tmp_path / "forgetful.ckpt")
     assert not torch.equal(weights(forgetful), weights(whole))
 
 
@@ -234,8 +237,26 @@ def test_mistakes_are_named():
         SpectralClipCallback(spectralclip.SpectralClipper(Model()), threshold=1.0)
 
 
-def test_sharded_gradients_are_refused():
+def test_flat_shards_are_refused():
     FSDPStrategy = type("FSDPStrategy", (), {})
     trainer = type("Trainer", (), {"strategy": type("Own", (FSDPStrategy,), {})()})()
     with pytest.raises(RuntimeError, match="FSDPStrategy"):
         SpectralClipCallback(threshold=1.0).on_fit_start(trainer, Model())
+
+
+def test_two_callbacks_are_refused():
+    two = [SpectralClipCallback(threshold=1.0), SpectralClipCallback(threshold=1.0)]
+    two[1].__class__ = type("Another", (SpectralClipCallback,), {})  # Lightning itself refuses equal ones
+    with pytest.raises(ValueError, match="2 SpectralClipCallbacks would clip 2 times"):
+        make_trainer(*two).fit(Model(), loader(1))
+
+
+def test_a_rule_for_one_of_several_optimizers_is_no_idle_rule(recwarn):
+    clip = SpectralClipCallback(threshold=THRESHOLD, rules=spectralclip.skip("two.*"))
+    make_trainer(clip).fit(TwoOptimizers(), loader(1))
+    assert [layer.treatment for layer in clip.clippers[1].report()] == ["skip", "skip"]
+    assert not [w for w in recwarn if "decides for no parameter" in str(w.message)]
+    with pytest.warns(UserWarning, match=r"'three\.\*' decides for no parameter"):
+        make_trainer(SpectralClipCallback(threshold=THRESHOLD, rules=spectralclip.skip("three.*"))).fit(
+            TwoOptimizers(), loader(1)
+        )

@@ -17,7 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, 
 
 import spectralclip
 from spectralclip.integrations import metrics
-from spectralclip.integrations.transformers import STATE_FILE, SpectralClipCallback, attach
+from spectralclip.integrations.transformers import STATE_FILE, SpectralClipCallback, attach, detach
 
 THRESHOLD = spectralclip.Ema(0.9, slack=0.8)  # below the average, so that something is clipped at every step but one
 
@@ -229,9 +229,65 @@ def test_a_ready_clipper_is_used(tmp_path):
         attach(trainer, clipper, threshold=1.0)
 
 
-def test_sharded_gradients_are_refused(tmp_path, monkeypatch):
+def test_flat_shards_are_refused(tmp_path, monkeypatch):
     trainer, _ = attached(tmp_path)
     for kind in (AcceleratorState, PartialState):
         monkeypatch.setitem(kind._shared_state, "distributed_type", DistributedType.FSDP)
-    with pytest.raises(RuntimeError, match="whole gradients"):
+    with pytest.raises(RuntimeError, match="fsdp_version=2"):
         trainer.callback_handler.on_train_begin(trainer.args, trainer.state, trainer.control)
+
+
+# --- twice, torn, taken away ----------------------------------------------------------------------------------------
+
+
+def test_a_second_attach_is_refused_until_the_first_is_detached(tmp_path):
+    trainer, callback = attached(tmp_path, steps=2)
+    with pytest.raises(ValueError, match=r"would clip twice: detach\(trainer\) first"):
+        attach(trainer, threshold=1.0)
+    trainer.train()
+    assert callback.clipper.steps == 2 and {layer.steps for layer in callback.clipper.report()} == {2}
+
+    detach(trainer)
+    plain = make_trainer(tmp_path, steps=2)
+    plain.train()
+    again = make_trainer(tmp_path, steps=2)
+    attach(again, threshold=1e-9)
+    detach(again)
+    again.train()
+    assert torch.equal(weights(plain), weights(again))
+    assert not logged(again, "spectralclip/total_norm")
+    attach(again, threshold=THRESHOLD)
+    again.train()
+    assert logged(again, "spectralclip/total_norm")
+
+
+def test_two_callbacks_are_refused(tmp_path):
+    two = [SpectralClipCallback(threshold=THRESHOLD), SpectralClipCallback(threshold=THRESHOLD)]
+    with pytest.raises(ValueError, match="two SpectralClipCallbacks would clip twice"):
+        make_trainer(tmp_path, callbacks=two, max_grad_norm=0).train()
+    one = SpectralClipCallback(threshold=THRESHOLD)
+    trainer = make_trainer(tmp_path, callbacks=[one], max_grad_norm=0)
+    trainer.train()
+    trainer.train()  # the same one again is fine
+    with pytest.raises(ValueError, match="already"):
+        attach(trainer, threshold=1.0)
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, 700])
+def test_a_torn_state_names_the_file_and_what_to_do(tmp_path, left):
+    whole, _ = attached(tmp_path / "out", save_strategy="steps", save_steps=3)
+    whole.train()
+    path = tmp_path / "out" / "checkpoint-3" / STATE_FILE
+    assert path.stat().st_size > 1000
+    path.write_bytes(path.read_bytes()[:left])
+    resumed, _ = attached(tmp_path / "out")
+    with pytest.raises(
+        ValueError, match=rf"{STATE_FILE} \({left} bytes\) cannot be read: .*earlier checkpoint, or delete"
+    ):
+        resumed.train(resume_from_checkpoint=str(path.parent))
+    torch.save({"something": "else"}, path)
+    with pytest.raises(ValueError, match=rf"{STATE_FILE}.*it has keys something"):
+        resumed.train(resume_from_checkpoint=str(path.parent))
+    torch.save(spectralclip.SpectralClipper(torch.nn.Linear(2, 2)).state_dict(), path)
+    with pytest.raises(ValueError, match=rf"{STATE_FILE}: .*another model"):
+        resumed.train(resume_from_checkpoint=str(path.parent))

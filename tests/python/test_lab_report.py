@@ -183,6 +183,54 @@ def test_controls_change_what_is_drawn(desk):
     assert desk.complaints == []
 
 
+def test_the_first_screen_says_and_shows_who_is_best(desk):
+    first = desk.evaluate("document.querySelector('#summary p').innerText")
+    assert (
+        "Smallest train_loss: mlp-spectral-quantile" in first and "over 3 seeds" in first and "times as much" in first
+    )
+    box = desk.evaluate(
+        "(() => {const b = document.querySelector('#lead .plot').getBoundingClientRect(); return [b.top, b.bottom]})()"
+    )
+    assert 0 < box[0] < box[1] < 900, box  # the window is 900 high
+    assert desk.evaluate("document.querySelector('#lead [data-figure]').dataset.figure") == "training-loss-steps"
+
+
+def test_the_best_curve_is_solid_and_dark_and_all_can_be_seen(desk):
+    """WCAG 2.1: 3 : 1 for graphics (1.4.11); the best one has the 7 : 1 of enhanced text."""
+    lines = "document.querySelector('[data-figure=\"training-loss-steps\"] .plot').data.filter((t) => t.line.width)"
+    best = desk.evaluate(
+        f"(() => {{const t = {lines}.find((t) => t.meta.label === 'mlp-spectral-quantile'); return t.line}})()"
+    )
+    themes = desk.evaluate("spectralclipFigures.themes")
+    assert best["dash"] == "solid" and best["color"] == themes["light"]["curves"][0]
+    for name, paper in (("light", "#ffffff"), ("dark", "#14171b")):
+        found = [contrast(color, paper) for color in themes[name]["curves"]]
+        assert min(found) >= 3 and found[0] >= (7 if name == "light" else 4.5), (name, found)
+        assert len(set(themes[name]["curves"])) == len(found)
+
+
+def test_smoothing_is_a_choice_that_keeps_points_and_calms_them(desk):
+    data = "document.querySelector('[data-figure=\"other-quantities\"] .plot').data.find((t) => t.line.width).y"
+    wiggle = f"((y) => y.slice(1).reduce((sum, v, i) => sum + Math.abs(Math.log(v / y[i])), 0))({data})"
+    points, before = desk.evaluate(f"{data}.length"), desk.evaluate(wiggle)
+    choose(desk, "other-quantities", "smooth", 2)
+    assert desk.evaluate(f"{data}.length") == points
+    assert desk.evaluate(wiggle) < 0.5 * before
+    choose(desk, "other-quantities", "smooth", 0)
+    assert desk.evaluate(wiggle) == before
+
+
+def test_the_table_of_results_fits_a_laptop_and_says_that_it_scrolls_elsewhere(browser, page):
+    box = "document.querySelector('#results-mlp-heavy-tail + .scroll')"
+    browser.open(page, width=1280)
+    browser.wait_for(READY)
+    assert browser.evaluate(f"{box}.scrollWidth <= {box}.clientWidth")
+    browser.open(page, width=320, height=640)
+    browser.wait_for(READY)
+    if browser.evaluate(f"{box}.scrollWidth > {box}.clientWidth"):
+        assert "gradient" in browser.evaluate(f"getComputedStyle({box}).backgroundImage")
+
+
 def test_tables_can_be_sorted(desk):
     column = (
         "[...document.querySelectorAll('#results-mlp-heavy-tail + .scroll tbody tr')].map((r) => r.cells[1].innerText)"
@@ -221,6 +269,18 @@ def test_a_finger_on_a_figure_scrolls_the_page(browser, page):
         assert browser.evaluate("document.querySelectorAll('.modebar-btn').length") == 0
     finally:
         browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
+def contrast(color: str, paper: str) -> float:
+    """Of two colours "#rrggbb", as WCAG 2.1 defines it."""
+
+    def light(text: str) -> float:
+        parts = [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted([light(color), light(paper)])
+    return (high + 0.05) / (low + 0.05)
 
 
 def luminance(color: str) -> float:

@@ -144,7 +144,10 @@ def test_a_diverged_run_is_recorded(tmp_path):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "sgdm", "adam", "adamw", "muon"])
 def test_every_optimizer_trains_and_resumes(tmp_path, optimizer):
-    words = ["mlp-heavy-tail", *settings(optimizer__kind=optimizer, optimizer__lr=CALM, train__steps=400, mlp__samples=500)]
+    words = [
+        "mlp-heavy-tail",
+        *settings(optimizer__kind=optimizer, optimizer__lr=CALM, train__steps=400, mlp__samples=500),
+    ]
     assert call("run", *words, "--out", tmp_path / "whole").returncode == 0
     process = start("run", *words, "--out", tmp_path / "run", "--quiet")
     while not (tmp_path / "run" / "metrics.jsonl").exists():
@@ -197,7 +200,14 @@ def test_every_noise_reaches_the_gradients(tmp_path, noise):
 
 def test_several_presets_and_seeds(tmp_path):
     names = ["mlp-heavy-tail-sgdm-norm", SPECTRAL]
-    words = [*names, *settings(train__steps=200, mlp__samples=500, optimizer__lr=CALM), "--seeds", "1..2", "--out", tmp_path]
+    words = [
+        *names,
+        *settings(train__steps=200, mlp__samples=500, optimizer__lr=CALM),
+        "--seeds",
+        "1..2",
+        "--out",
+        tmp_path,
+    ]
     done = call("run", *words)
     assert done.returncode == 0, done.stderr
     for name in names:

@@ -63,7 +63,7 @@ def test_a_sweep_finds_its_best_and_runs_it_again(tmp_path, search):
     best = min((t for t in trials.values() if t["value"] is not None), key=lambda trial: trial["value"])
     facts = json.loads((tmp_path / "sweep" / "summary.json").read_text())
     assert facts["best"]["trial"] == best["trial"] and f"trial {best['trial']}" in done.stdout
-    for seed in (1, 2):
+    for seed in (4, 5):  # which the search, at seed 3, never saw
         again = summary(tmp_path / "sweep" / "best" / f"seed-{seed}")
         assert float(again["settings"]["optimizer.lr"]) == best["values"]["optimizer.lr"]
     for number, trial in trials.items():

@@ -49,6 +49,10 @@ def test_opcheck_of_the_functions_of_a_matrix(make, backend):
     assert_opcheck(ops.clip_singular_values.default, (make(), 0.5, EXACT, backend))
 
 
+def test_opcheck_of_proposals():
+    assert_opcheck(ops.propose.default, (torch.rand(20, 3, dtype=torch.float64), 0.1))
+
+
 @BACKENDS
 @pytest.mark.parametrize("make", LISTS.values(), ids=LISTS)
 def test_opcheck_of_the_functions_of_gradients(make, backend):
@@ -64,7 +68,7 @@ def test_every_operator_is_checked():
     known = {name for name in dir(ops) if not name.startswith("__")} - {"name"}
     schemas = {s.name.split("::")[1] for s in torch._C._jit_get_all_schemas() if s.name.startswith("spectralclip::")}
     without_tensors = {"report_fields", "simd_target", "core_version"}
-    checked = {"clip_singular_values", "clip_singular_values_", "clip_grads_", "clipper_step_"}
+    checked = {"clip_singular_values", "clip_singular_values_", "clip_grads_", "clipper_step_", "propose"}
     assert schemas == checked | without_tensors | {"set_simd_target"}  # the last one is tested below
     assert all(isinstance(getattr(ops, name)(), (str, list)) for name in without_tensors)
     assert known  # loaded
@@ -110,7 +114,8 @@ def test_fake_reports_have_the_fields_of_real_ones():
     report = ops.clip_singular_values_(torch.randn(4, 3), 0.5, EXACT, "auto")
     assert report.shape == (1, len(spectralclip.reports.FIELDS))
     assert tuple(ops.report_fields()) == spectralclip.reports.FIELDS
-    assert {field.name for field in dataclasses.fields(spectralclip.ClipReport)} == set(spectralclip.reports.FIELDS)
+    fields = {field.name for field in dataclasses.fields(spectralclip.ClipReport)}
+    assert fields == {*spectralclip.reports.FIELDS, "batch"}
 
 
 # --- torch.compile --------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from reference import (
     DEAD_BAND,
     EIGENVALUE_GAP,
     EPS,
-    MARGIN,
     bits,
     clip_tolerance,
     distance,

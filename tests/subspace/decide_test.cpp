@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decisions after a pass: each clause of the rule where it turns, and, for what must not be left above tau, against the
 // largest eigenvalue of the two-by-two matrix that a found direction and an unseen one can form at worst.
-#include "constants.h"
 #include "subspace/decide.h"
+#include "constants.h"
 
 #include <gtest/gtest.h>
 
@@ -158,7 +158,8 @@ TEST(Judge, LeftoversAddUp) {
 TEST(Judge, ErrorFollowsSinesAndTheUnseen) {
   Case c({3, 0.2}, 1e-2, 0.3);
   const Judgement j = c.run();
-  // excess h^2 sine / (s^2 - h^2) of the vector, twice, and s h^2 sine^2 / (s^2 - h^2) / 2 of the value, over the excess.
+  // excess h^2 sine / (s^2 - h^2) of the vector, twice, and s h^2 sine^2 / (s^2 - h^2) / 2 of the value, over the
+  // excess.
   const double turned = 0.09 * 1e-2 / (9 - 0.09);
   const double shortened = 0.5 * 3 * 0.09 * 1e-4 / (9 - 0.09) / 2;
   EXPECT_GE(j.error, std::hypot(std::sqrt(2) * turned, shortened) * (1 - kHair));
@@ -250,13 +251,22 @@ TEST(Judge, AFullRankLooksForNothingElse) {
 }
 
 TEST(Judge, AFullRankIsStillSharpenedToTheTolerance) {
-  Case c({5, 3, 0.2}, 0.3, 1);
+  Case c({5, 3, 0.2}, 0.3, 2);
   c.options.rank = 2;
   EXPECT_TRUE(c.run().settled());
   c.options.tolerance = 1e-6;
   const Judgement j = c.run();
   EXPECT_FALSE(j.hidden);
   EXPECT_GE(j.sharpen, 2);
+}
+
+// What the lowered ones leave above tau is nothing that a larger rank would lower.
+TEST(Judge, AFullRankStillLooksAtLeftovers) {
+  Case c({5, 3, 0.2}, 0.3, 0.9);
+  c.options.rank = 2;
+  EXPECT_EQ(c.run().sharpen, 2);
+  c.findings.unseen = {0.05, 0.05};
+  EXPECT_TRUE(c.run().settled());
 }
 
 // Values under the floor are rounding of the largest: they are left for the look after the first clip.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triplets, angles and probe from k x k products, against the same quantities formed explicitly with Eigen. The products
-// stand in a larger array, as in a basis that has room to grow; what is outside them is NaN.
-#include "constants.h"
+// Triplets, angles and probe from k x k products, against the same quantities formed explicitly with Eigen. The
+// products stand in a larger array, as in a basis that has room to grow; what is outside them is NaN.
 #include "subspace/ritz.h"
+#include "constants.h"
 #include "support/factorizations.h"
 
 #include <gtest/gtest.h>
@@ -235,8 +235,8 @@ TEST(Ritz, ProbeOfColumnsInAnOrthonormalBasis) {
     const Index n = 30;
     const Index count = fresh - depend;
     const MatrixXd held = orthonormal(normal_matrix(n, std::max<Index>(kept, 1), 31)).leftCols(kept);
-    MatrixXd Omega = normal_matrix(n, count, 32) * (depend == 0 ? MatrixXd(MatrixXd::Identity(count, count))
-                                                                : normal_matrix(count, fresh, 33));
+    MatrixXd Omega = normal_matrix(n, count, 32) *
+                     (depend == 0 ? MatrixXd(MatrixXd::Identity(count, count)) : normal_matrix(count, fresh, 33));
     if (kept > 0) Omega += held * normal_matrix(kept, fresh, 34);  // of which the probe must see nothing
     const MatrixXd basis = orthonormal((Omega - held * (held.transpose() * Omega)).leftCols(count));
     MatrixXd columns(n, kept + count);

@@ -197,7 +197,7 @@ TYPED_TEST(SearchTest, TheBasisOnlyGrows) {
 TYPED_TEST(SearchTest, SigmaMaxIsCorrectedForTheAngle) {
   Problem<TypeParam> p(96, 70, standing_out({0.9, 0.6, 0.5, 0.4}, 0.35));
   p.run();
-  p.options.sigma_tolerance = 1;  // one pass has to do …
+  p.options.sigma_tolerance = 1;                                              // one pass has to do …
   p.options.tau = p.options.level = std::numeric_limits<double>::infinity();  // … whatever it leaves unseen
   double raw = 0, corrected = 0;
   for (unsigned step = 0; step < 8; ++step) {
@@ -219,7 +219,8 @@ TYPED_TEST(SearchTest, SigmaMaxIsAsAccurateAsWanted) {
     for (unsigned step = 0; step < 8; ++step) {
       p.turn(0.3, 20 + step);
       const auto s = p.run();
-      EXPECT_NEAR(s.sigma_max(), p.sigma[0], p.options.sigma_tolerance * p.sigma[0]) << "bulk " << bulk << ", step " << step;
+      EXPECT_NEAR(s.sigma_max(), p.sigma[0], p.options.sigma_tolerance * p.sigma[0])
+          << "bulk " << bulk << ", step " << step;
     }
   }
 }
@@ -312,11 +313,12 @@ TYPED_TEST(SearchTest, RankGrowsUntilEverythingAboveIsFound) {
 TYPED_TEST(SearchTest, GrowthEndsAtMaxColumns) {
   Problem<TypeParam> p(96, 70, gapped(70, 40));
   p.options.max_columns = 16;
+  p.options.max_kept = 8;
   const auto s = p.run(SearchOutcome::exhausted);
   EXPECT_LE(s.found(), 16);
   EXPECT_GE(s.above(), 12);
   EXPECT_LE(s.above(), 16);
-  EXPECT_LE(p.state.columns, p.options.max_columns / 2) << "a step's columns leave room for new ones";
+  EXPECT_LE(p.state.columns, p.options.max_kept) << "a step's columns leave room for new ones";
 }
 
 TYPED_TEST(SearchTest, GrowthCanReachTheWholeMatrix) {
@@ -549,7 +551,8 @@ TYPED_TEST(SearchTest, SettledIsTrueOnHardSpectra) {
         const Truth truth = truth_of(s, p);
         EXPECT_LE(truth.left, 1 + rounding / p.options.margin);
         EXPECT_LE(truth.error, 1 + rounding * std::sqrt(static_cast<double>(n)) / p.options.margin);
-        EXPECT_GE(s.unseen().bound, s.found() < p.sigma.size() ? p.sigma[s.found()] * (1 - 64 * kEpsilonOf<TypeParam>) : 0)
+        EXPECT_GE(s.unseen().bound,
+                  s.found() < p.sigma.size() ? p.sigma[s.found()] * (1 - 64 * kEpsilonOf<TypeParam>) : 0)
             << "no basis of that width leaves less";
       }
     }
@@ -557,8 +560,8 @@ TYPED_TEST(SearchTest, SettledIsTrueOnHardSpectra) {
   EXPECT_GT(8 * settled, total) << which << ": a search that never settles proves nothing";
 }
 
-// Three values over a plateau that nearly reaches tau. Few passes can tell that nothing above tau is missed; who says so
-// must have found all three.
+// Three values over a plateau that nearly reaches tau. Few passes can tell that nothing above tau is missed; who says
+// so must have found all three.
 TYPED_TEST(SearchTest, APlateauAtTauIsSettledOnlyWhereItIsTrue) {
   Eigen::VectorXd sigma = Eigen::VectorXd::Constant(200, 0.999);
   sigma.head(3).setConstant(1.05);
@@ -573,8 +576,8 @@ TYPED_TEST(SearchTest, APlateauAtTauIsSettledOnlyWhereItIsTrue) {
       EXPECT_LE(s.passes(), 8);
       EXPECT_LE(s.found(), p.options.max_columns);
       if (!s.settled()) continue;
-      EXPECT_FALSE(s.judgement().hidden) << "settled after " << s.passes() << " passes while something may be hidden: "
-                                         << s.unseen().bound;
+      EXPECT_FALSE(s.judgement().hidden) << "settled after " << s.passes()
+                                         << " passes while something may be hidden: " << s.unseen().bound;
       EXPECT_EQ(s.above(), 3);
       const Truth truth = truth_of(s, p);
       EXPECT_LE(truth.left, 1);
@@ -651,7 +654,8 @@ struct Sharded {
       const Index end = i < cuts.size() ? static_cast<Index>(cuts[i] * static_cast<double>(p.G.rows())) : p.G.rows();
       Shard<T> shard;
       const Index rows = end - first;
-      shard.rows = {rows > 0 ? p.G.data() + first * p.G.cols() : nullptr, kScalarTypeOf<T>, rows, p.G.cols(), p.G.cols()};
+      shard.rows = {rows > 0 ? p.G.data() + first * p.G.cols() : nullptr, kScalarTypeOf<T>, rows, p.G.cols(),
+                    p.G.cols()};
       shards.push_back(std::move(shard));
       first = end;
     }
@@ -669,8 +673,8 @@ struct Sharded {
   }
   void step(std::uint64_t number) {
     for (Shard<T>& shard : shards) {
-      shard.search = std::make_unique<SubspaceSearch<T>>(p.G.rows(), p.G.cols(), p.options, RandomStream{7, 8, number, 0},
-                                                         shard.state, shard.workspace.basis);
+      shard.search = std::make_unique<SubspaceSearch<T>>(
+          p.G.rows(), p.G.cols(), p.options, RandomStream{7, 8, number, 0}, shard.state, shard.workspace.basis);
     }
     for (bool more = true; more;) {
       std::vector<PassResult<T>> results;
@@ -697,7 +701,8 @@ const std::vector<std::vector<double>> kCuts = {{}, {0.3}, {0.0}, {0.1, 0.15}, {
 // Equal bits on every holder, and up to rounding of the sums what one who holds all rows would find.
 TYPED_TEST(SearchTest, HoldersOfRowsDecideAlike) {
   using T = TypeParam;
-  const std::vector<Eigen::VectorXd> spectra = {gapped(70, 3), gapped(70, 12), standing_out({0.9, 0.7, 0.5, 0.3}, 0.05)};
+  const std::vector<Eigen::VectorXd> spectra = {gapped(70, 3), gapped(70, 12),
+                                                standing_out({0.9, 0.7, 0.5, 0.3}, 0.05)};
   for (const std::vector<double>& cuts : kCuts) {
     for (std::size_t spectrum = 0; spectrum < spectra.size(); ++spectrum) {
       SCOPED_TRACE(::testing::Message() << cuts.size() + 1 << " shards, spectrum " << spectrum);
@@ -722,7 +727,8 @@ TYPED_TEST(SearchTest, HoldersOfRowsDecideAlike) {
         const double rounding = 64 * kEpsilonOf<T> * whole.sigma[0];
         EXPECT_NEAR(first.norm_squared(), expected.norm_squared(), rounding * expected.norm_squared());
         EXPECT_NEAR(first.sigma_max(), expected.sigma_max(), 4 * rounding);
-        for (std::int64_t i = 0; i < expected.above(); ++i) EXPECT_NEAR(first.sigma()[i], expected.sigma()[i], 4 * rounding);
+        for (std::int64_t i = 0; i < expected.above(); ++i)
+          EXPECT_NEAR(first.sigma()[i], expected.sigma()[i], 4 * rounding);
         const Eigen::MatrixXd a = vectors_of(first, 70, expected.above());
         const Eigen::MatrixXd b = vectors_of(expected, 70, expected.above());
         EXPECT_LE((a * a.transpose() - b * b.transpose()).norm(), 64 * rounding) << "the same span is lowered";
@@ -813,7 +819,8 @@ TYPED_TEST(SearchTest, MemoryDoesNotShowInTheResult) {
 }
 
 TYPED_TEST(SearchTest, TheSmallestShapes) {
-  for (const auto& [m, n] : {std::pair<Index, Index>{1, 1}, {1, 2}, {2, 1}, {1, 40}, {40, 1}, {3, 2}, {5, 5}, {7, 40}, {40, 7}}) {
+  for (const auto& [m, n] :
+       {std::pair<Index, Index>{1, 1}, {1, 2}, {2, 1}, {1, 40}, {40, 1}, {3, 2}, {5, 5}, {7, 40}, {40, 7}}) {
     SCOPED_TRACE(::testing::Message() << m << " x " << n);
     const Index r = std::min(m, n);
     Problem<TypeParam> p(m, n, Eigen::VectorXd::LinSpaced(r, 3, 0.5));

@@ -53,13 +53,14 @@ LayerReport quiet_layer(std::string name) {
 StepReport step_of(const std::vector<LayerReport>& layers, std::int64_t step = 12) {
   StepReport report;
   report.step = step;
-  report.norm_before = 2.5;
+  report.total_norm = 2.5;
   report.norm_after = 1e-300;
   report.layers_clipped = 1;
   report.layers_not_finite = 3;
   report.layers_rank_exhausted = 4;
   report.layers_not_converged = 5;
   report.layers_out_of_range = 6;
+  report.layers_out_of_memory = 7;
   report.layers = layers;
   return report;
 }
@@ -89,6 +90,7 @@ TEST(Jsonl, OneObjectALineWithTheAgreedKeys) {
   EXPECT_EQ(jsonl(step_of(layers), {{"loss", 3.25}}),
             "{\"step\":12,\"loss\":3.25,\"grad_norm_pre\":2.5,\"grad_norm_post\":1e-300,\"layers_clipped\":1,"
             "\"layers_not_finite\":3,\"layers_rank_exhausted\":4,\"layers_not_converged\":5,\"layers_out_of_range\":6,"
+            "\"layers_out_of_memory\":7,"
             "\"layers\":[{\"name\":\"h.0.fc.weight\",\"sigma1\":0.3333333333333333,\"tau\":0.1,"
             "\"n_clipped\":2,\"saturated\":false,\"status\":\"ok\",\"rule\":\"matrix (out, rest)\","
             "\"removed_energy\":0.25,\"sigma_bound\":0.10000000000000002,\"bound\":\"estimated\",\"passes\":2,"

@@ -12,7 +12,6 @@
 namespace spectralclip {
 namespace {
 
-
 template <class Change>
 std::string refusal(Change change) {
   ThresholdOptions options;

@@ -15,7 +15,6 @@
 namespace spectralclip {
 namespace {
 
-
 ThresholdOptions of_kind(ThresholdKind kind) {
   ThresholdOptions options;
   options.kind = kind;

@@ -77,7 +77,8 @@ TEST(AtenSign, TellsValuesApartThatStandOutsideItsReach) {
   straddling.head(8) << -reach, reach, -2 * reach, 2 * reach, -0.999999, 0.999999, -10 * reach, 10 * reach;
   VectorXd tied = VectorXd::Constant(16, -4 * reach);
   tied.head(3).setConstant(1 - 1e-12);
-  for (const VectorXd& values : {straddling, tied, VectorXd(VectorXd::Constant(16, -1)), VectorXd(VectorXd::Ones(16))}) {
+  for (const VectorXd& values :
+       {straddling, tied, VectorXd(VectorXd::Constant(16, -1)), VectorXd(VectorXd::Ones(16))}) {
     const Known known = with_values(values, random);
     const MatrixXd sign = to_eigen(torch::aten::matrix_sign(batch_of(known.A), rational)[0]);
     EXPECT_TRUE(close(sign, known.of([](double x) { return x > 0 ? 1.0 : -1.0; }), 1e-7));
@@ -104,7 +105,8 @@ TEST(AtenLargestEigenvalue, LiesBetweenItsBounds) {
   EXPECT_LE(zero.high.item<double>(), 1e-280);
 }
 
-// A contraction of W that is orthonormal but for the ridge, whatever the lengths of W's columns; zeros where there is none.
+// A contraction of W that is orthonormal but for the ridge, whatever the lengths of W's columns; zeros where there is
+// none.
 TEST(AtenRidge, MakesAContraction) {
   std::mt19937_64 random(4);
   const Index k = 9;

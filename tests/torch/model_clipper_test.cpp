@@ -30,7 +30,7 @@ struct NetImpl : ::torch::nn::Module {
   NetImpl()
       : embed(register_module("embed", ::torch::nn::Embedding(11, 6))),
         conv(register_module("conv", ::torch::nn::Conv2d(::torch::nn::Conv2dOptions(3, 8, 3)))),
-        head(register_module("head", ::torch::nn::Linear(8, 5))) {}
+        head(register_module("fc", ::torch::nn::Linear(8, 5))) {}
   ::torch::nn::Embedding embed;
   ::torch::nn::Conv2d conv;
   ::torch::nn::Linear head;
@@ -67,10 +67,51 @@ TEST_P(BackendTest, ClipsAModuleByItsRules) {
   EXPECT_LE(distance(net.head->weight.grad(), clipped_by_svd(head, 1.5)), allowed(head, 0));
   EXPECT_TRUE(at::equal(net.embed->weight.grad(), embed));
   EXPECT_NEAR(net.head->bias.grad().norm().item<double>(), std::min(1.5, bias.norm().item<double>()), 1e-5);
-  const StepReport report = clipper.report();
+  const spectralclip::StepReport report = clipper.report();
   ASSERT_EQ(report.layers.size(), 5U);
   EXPECT_EQ(report.layers[0].rule, "embedding by type: skipped");
   EXPECT_GT(report.layers[1].clip.clipped, 0);
+}
+
+// The same words as in Python: the norm at once, the rest when asked for, and only for its own step.
+TEST_P(BackendTest, AStepReturnsItsReport) {
+  NetImpl net;
+  fill_gradients(net, 1);
+  SpectralClipperOptions options = constant(1.5);
+  options.backend = GetParam();
+  auto clipper = std::make_unique<SpectralClipper>(net, options);
+  const StepReport first = clipper->step();
+  EXPECT_EQ(first.step, 1);
+  const auto& layers = first.layers();
+  ASSERT_EQ(layers.size(), 5U);
+  const auto clipped = first.clipped();
+  ASSERT_FALSE(clipped.empty());
+  EXPECT_NE(std::find(clipped.begin(), clipped.end(), "fc.weight"), clipped.end());
+  EXPECT_EQ(std::find(clipped.begin(), clipped.end(), "embed.weight"), clipped.end());
+  double square = 0;
+  for (const at::Tensor& p : net.parameters()) square += p.grad().to(at::kDouble).square().sum().item<double>();
+  EXPECT_NEAR(first.norm_after(), std::sqrt(square), 1e-5 * std::sqrt(square));
+  EXPECT_GT(first.total_norm.item<double>(), first.norm_after());
+  const at::Tensor as_clip_grad_norm = first;
+  EXPECT_TRUE(as_clip_grad_norm.is_same(first.total_norm));
+  fill_gradients(net, 2);
+  net.head->weight.mutable_grad()[0][0] = std::numeric_limits<float>::quiet_NaN();
+  const StepReport second = clipper->step();
+  EXPECT_EQ(first.clipped(), clipped) << "what was read stays";
+  fill_gradients(net, 3);
+  const StepReport third = clipper->step();
+  EXPECT_THROW((void)second.layers(), Error) << "unread, and the clipper has gone on";
+  clipper->deserialize(clipper->serialize());
+  EXPECT_THROW((void)third.layers(), Error) << "a load";
+  fill_gradients(net, 4);
+  net.head->weight.mutable_grad()[0][0] = std::numeric_limits<float>::quiet_NaN();
+  const StepReport fourth = clipper->step();
+  EXPECT_EQ(fourth.not_finite(), std::vector<std::string>{"fc.weight"});
+  EXPECT_TRUE(std::isfinite(fourth.norm_after()));
+  EXPECT_TRUE(fourth.rank_exhausted().empty() && fourth.not_converged().empty() && fourth.out_of_memory().empty());
+  const StepReport fifth = clipper->step();
+  clipper.reset();
+  EXPECT_THROW((void)fifth.layers(), Error) << "its clipper is gone";
 }
 
 TEST_P(BackendTest, ChannelsLastKeepsStorageAndStrides) {

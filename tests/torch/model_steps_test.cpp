@@ -160,9 +160,10 @@ TEST_P(StepTest, AGradientGivenTwiceIsClippedOnceAndCountedTwice) {
   EXPECT_EQ(norm.scalar_type(), at::kFloat);
 }
 
-TEST_P(StepTest, ARepeatedNormSeesNaNAndPassesOverSparseGradients) {
-  const at::Tensor a = drawn({5, 4}, 1), sparse = drawn({3, 4}, 2).to_sparse();
-  const double expected = std::sqrt(2 * a.square().sum().item<double>());
+TEST_P(StepTest, ARepeatedNormSeesNaNAndCountsSparseGradients) {
+  const at::Tensor a = drawn({5, 4}, 1), b = drawn({3, 4}, 2), sparse = b.to_sparse();
+  const double expected = std::sqrt(2 * a.square().sum().item<double>() + b.square().sum().item<double>());
+  EXPECT_NEAR(clip_gradients({sparse}, 1e9, exact(GetParam())).item<double>(), b.norm().item<double>(), 1e-6 * expected);
   EXPECT_NEAR(clip_gradients({a, sparse, a}, 1e9, exact(GetParam())).item<double>(), expected, 1e-6 * expected);
   const at::Tensor poisoned = at::full({5, 4}, kNaN);
   EXPECT_TRUE(std::isnan(clip_gradients({a, poisoned, a}, 1e9, exact(GetParam())).item<double>()));

@@ -104,13 +104,14 @@ void require_honoured(const ClipOptions& options) {
   SPECTRALCLIP_REQUIRE(!options.measure_time, "measure_time", kWhere, "stages run after the call returned");
   if (!is_subspace_method(options.method)) return;
   if (options.method == Method::sketched) {
-    SPECTRALCLIP_REQUIRE(options.power_passes >= 1, "power_passes = ", options.power_passes, kWhere, "two passes are made");
+    SPECTRALCLIP_REQUIRE(options.power_passes >= 1, "power_passes = ", options.power_passes, kWhere,
+                         "two passes are made");
     return;
   }
   const std::int64_t width = followed_rows(options) + 2 * kFreshColumns;
   SPECTRALCLIP_REQUIRE(options.max_passes >= 2, "max_passes = ", options.max_passes, kWhere, "two passes are made");
-  SPECTRALCLIP_REQUIRE(options.max_columns >= width, "max_columns = ", options.max_columns, kWhere, followed_rows(options),
-                       " directions take ", width, " columns");
+  SPECTRALCLIP_REQUIRE(options.max_columns >= width, "max_columns = ", options.max_columns, kWhere,
+                       followed_rows(options), " directions take ", width, " columns");
 }
 
 bool batch_together(const ClipOptions& options, at::IntArrayRef a, at::IntArrayRef b) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping by ATen operators: a batch of matrices on any device with float64. No operator here waits for the device, none has a shape that depends on data, nothing is allocated by value of a tensor: it can be captured,
-// compiled and faked (exhausted = go_exact excepted). What the core decides by looking (how many passes, how wide a
-// subspace, whether to write) is fixed here or done by masks.
+// Clipping by ATen operators: a batch of matrices on any device with float64. No operator here waits for the device,
+// none has a shape that depends on data, nothing is allocated by value of a tensor: it can be captured, compiled and
+// faked (exhausted = go_exact excepted). What the core decides by looking (how many passes, how wide a subspace,
+// whether to write) is fixed here or done by masks.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -36,14 +37,16 @@ void require_honoured(const ClipOptions& options);
 // Whether matrices of these shapes may be in one batch: similar ones for `tracked`, equal ones where they are stacked.
 [[nodiscard]] bool batch_together(const ClipOptions& options, at::IntArrayRef a, at::IntArrayRef b);
 
-// matrices: L tensors m x n (of shapes that batch_together, equal type and device; any strides), clipped in place. tau: L,
-// float64, >= 0 or infinity, on the same device. Returns L x kReportFields in float64 (report_fields.h) on that device.
-//   tracked, automatic: two passes with device_columns kept vectors and fresh ones, four (of max_passes) from a cold start
-//   exact, gram, newton_schulz: C_tau by two polar iterations in float64, products only
+// matrices: L tensors m x n (of shapes that batch_together, equal type and device; any strides), clipped in place. tau:
+// L, float64, >= 0 or infinity, on the same device. Returns L x kReportFields in float64 (report_fields.h) on that
+// device.
+//   tracked, automatic: two passes with device_columns kept vectors and fresh ones, four (of max_passes) from a cold
+//   start exact, gram, newton_schulz: C_tau by two polar iterations in float64, products only
 // The status is the core's promise (report.h): what two passes cannot prove is not_converged. With exhausted = go_exact
 // those matrices are then clipped by the dense method, for which the call waits for the device, once; otherwise nothing
-// waits. A matrix with NaN or Inf, or with nothing above tau, keeps its bits. tau = 0 erases; a caller who knows that tau
-// cannot be zero (BatchThresholds::may_be_zero) saves a read and a write of every matrix. observe_only writes nothing.
+// waits. A matrix with NaN or Inf, or with nothing above tau, keeps its bits. tau = 0 erases; a caller who knows that
+// tau cannot be zero (BatchThresholds::may_be_zero) saves a read and a write of every matrix. observe_only writes
+// nothing.
 [[nodiscard]] at::Tensor clip_batch(const std::vector<at::Tensor>& matrices, const at::Tensor& tau,
                                     const ClipOptions& options, const BatchStream& stream, BatchSubspace& state,
                                     bool tau_may_be_zero = true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fixed sequence: rows kept from the last step and fresh random ones, a pass, the rows that it turned them into and as
-// many fresh ones again, a second pass, the update. Everything between the passes is one batch whatever the shapes.
+// A fixed sequence: rows kept from the last step and fresh random ones, a pass, the rows that it turned them into and
+// as many fresh ones again, a second pass, the update. Everything between the passes is one batch whatever the shapes.
 #include "aten/clip_subspace.h"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ using at::Tensor;
 
 constexpr std::int64_t kSketchedRank = 10;  // the paper's r, as in the core
 constexpr int kPasses = 2;
-constexpr int kColdPasses = 2;     // more, when the host knows that there is nothing to start from
-constexpr int kStepsBetween = 2;   // of the QR iteration (small_factors.h) between the passes …
-constexpr int kStepsToKeep = 3;    // … and where some rows are left behind
+constexpr int kColdPasses = 2;    // more, when the host knows that there is nothing to start from
+constexpr int kStepsBetween = 2;  // of the QR iteration (small_factors.h) between the passes …
+constexpr int kStepsToKeep = 3;   // … and where some rows are left behind
 
 Tensor quadratic_trace(const Tensor& A, const Tensor& B) { return (at::bmm(A, B) * A).sum({1, 2}); }  // tr A B A
 
@@ -47,8 +47,8 @@ bool prepare(const std::vector<Tensor>& matrices, const ClipOptions& options, co
   }
   if (!state.work || !state.work->fits(matrices)) state.work = std::make_shared<SubspaceWork>(matrices, options);
   const Tensor& rows = state.work->first.V;
-  const bool known = options.method != Method::sketched && state.V.defined() &&
-                     state.V.size(1) == state.work->kept && state.V.size(2) == rows.size(2);
+  const bool known = options.method != Method::sketched && state.V.defined() && state.V.size(1) == state.work->kept &&
+                     state.V.size(2) == rows.size(2);
   if (!known) state.V = Tensor();
   return !known;
 }
@@ -74,7 +74,6 @@ Tensor in_range_of(const Tensor& norm, const Tensor& largest, at::ScalarType wor
   const double low = work == at::kDouble ? 1e-100 : 1e-12;
   return at::logical_or(largest == 0, norm > low).logical_and_(norm < 1e-9 / (low * low));
 }
-
 
 // Warm: fresh rows, then those kept. A huge spike is then taken by a fresh row, and the others stay what they are.
 Search run(const MatrixBatch& G, const BatchSubspace& state, bool cold, const ClipOptions& options) {
@@ -103,9 +102,9 @@ Search run(const MatrixBatch& G, const BatchSubspace& state, bool cold, const Cl
   return s;
 }
 
-// Theorem 1 of docs/numerics.md with matrices: ||G'|| <= x when x^2 I - A' - h^2 / (x^2 - h^2) J' is positive semidefinite.
-// A' = E A E is what is left inside, J' = E^2 J E^2 bounds its couplings to what is unseen. Rounding: of Z, grown into B;
-// of the update; of storing.
+// Theorem 1 of docs/numerics.md with matrices: ||G'|| <= x when x^2 I - A' - h^2 / (x^2 - h^2) J' is positive
+// semidefinite. A' = E A E is what is left inside, J' = E^2 J E^2 bounds its couplings to what is unseen. Rounding: of
+// Z, grown into B; of the update; of storing.
 void certify(const Search& s, const Lowering& lowering, const Tensor& tau, const ClipOptions& options,
              at::ScalarType storage_of, BatchReport& report) {
   constexpr double kRoom = 17.0 / 16;  // where h leaves no room below tau: any x^2 above h^2 gives a bound
@@ -125,14 +124,16 @@ void certify(const Search& s, const Lowering& lowering, const Tensor& tau, const
   report.sigma_max = s.unseen.sigma_max_squared.sqrt();
 
   const Tensor amplified = report.sigma_max * p.gain * (4 * work_epsilon(storage));
-  const Tensor stored = at::add(s.norm * (dead_band(storage) / 4), report.norm_after, stores ? storage_epsilon(storage) : 0);
+  const Tensor stored =
+      at::add(s.norm * (dead_band(storage) / 4), report.norm_after, stores ? storage_epsilon(storage) : 0);
   const Tensor rounding = at::addcmul(amplified, stored, lowering.any.to(at::kDouble));
   const Tensor goal = (tau * (1 + options.margin)).sub_(rounding).clamp_(0, 1e100).square_();
   const Tensor unlimited = tau == std::numeric_limits<double>::infinity();
   const Tensor room = (goal > h * kRoom).masked_fill_(unlimited, false);
   const Tensor x = at::where(room, goal, h * kRoom);
   const Tensor left = at::addcmul(inside, coupled, cube(h / (x - h).clamp_min_(1e-290)));
-  const auto [factor, failed] = at::linalg_cholesky_ex(at::diag_embed(x.unsqueeze(1).expand({-1, left.size(1)})) - left);
+  const auto [factor, failed] =
+      at::linalg_cholesky_ex(at::diag_embed(x.unsqueeze(1).expand({-1, left.size(1)})) - left);
   const Tensor bounded = at::logical_and(room, failed == 0);
   const Tensor largest = at::maximum(x, at::linalg_vector_norm(left, 2, {1, 2}));
   report.sigma_bound = at::where(bounded, x, largest).sqrt_() + rounding;

@@ -22,8 +22,8 @@ Tensor trace_of(const Tensor& A) { return A.diagonal(0, 1, 2).sum(1); }
 Tensor times_transposed(const Tensor& A, const Tensor& B) { return at::bmm(A, B.transpose(1, 2)); }
 double ridge_of(double epsilon) { return 8 * epsilon; }
 
-// The fresh rows are the last f: (H^T H Omega)^T (H^T H Omega) for the H of the rows before them, f x f, from the trailing
-// blocks of the factor (no difference of squares), in a k x k matrix of zeros.
+// The fresh rows are the last f: (H^T H Omega)^T (H^T H Omega) for the H of the rows before them, f x f, from the
+// trailing blocks of the factor (no difference of squares), in a k x k matrix of zeros.
 Tensor probed(const Projection& p) {
   const std::int64_t f = kFreshColumns, k = p.A.size(1);
   const auto trailing = [&](const Tensor& X) { return X.slice(1, k - f).slice(2, k - f); };
@@ -49,7 +49,8 @@ Projection project(const SkinnyRows& rows, const SubspaceWork& work) {
   return p;
 }
 
-// Row i of B belongs to row i of V: a share of that, of the size of the rounding of B, decides where B holds nothing else.
+// Row i of B belongs to row i of V: a share of that, of the size of the rounding of B, decides where B holds nothing
+// else.
 Tensor next_rows(const Projection& projection, const SkinnyRows& rows, const SubspaceWork& work, std::int64_t count,
                  int steps) {
   const Tensor rounding = at::sqrt(projection.trace) * projection.gain * (32 * work_epsilon_of(rows));

@@ -30,11 +30,12 @@ struct Projection {
 
 // The part that the rows did not hold: H = (I - Q Q^T)^(1/2) G.
 struct Unseen {
-  at::Tensor residual;  // L x k x k: what of B B^T lies outside the span of V; couplings E to H obey E E^T <= ||H||^2 residual
-  at::Tensor complete;  // L, bool: the rows span everything
-  at::Tensor certain;   // L, bool: the bound is the energy that was not captured; else Theorem 2
-  at::Tensor squared;   // L: ||H||^2 is at most this …
-  at::Tensor typical;   // L: … and as a scale for convergence, without the factor of safety
+  at::Tensor
+      residual;  // L x k x k: what of B B^T lies outside the span of V; couplings E to H obey E E^T <= ||H||^2 residual
+  at::Tensor complete;           // L, bool: the rows span everything
+  at::Tensor certain;            // L, bool: the bound is the energy that was not captured; else Theorem 2
+  at::Tensor squared;            // L: ||H||^2 is at most this …
+  at::Tensor typical;            // L: … and as a scale for convergence, without the factor of safety
   at::Tensor sigma_max_squared;  // L: largest eigenvalue of A
 };
 [[nodiscard]] Unseen look_at_unseen(const Projection& projection, const SkinnyRows& rows, const SubspaceWork& work,

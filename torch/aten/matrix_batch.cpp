@@ -112,8 +112,8 @@ Tensor MatrixBatch::pass_with_norms(const SkinnyRows& rows) const {
   return at::stack(norms).to(at::kDouble);
 }
 
-// Zeros times zeros subtracted leave x as it is to the bit, -0 included. What is not finite makes W so, which is masked.
-// 16-bit storage goes through float32 and back, which would lose the payload of a NaN: there a mask decides.
+// Zeros times zeros subtracted leave x as it is to the bit, -0 included. What is not finite makes W so, which is
+// masked. 16-bit storage goes through float32 and back, which would lose the payload of a NaN: there a mask decides.
 void MatrixBatch::subtract(const SkinnyRows& rows, const Tensor& changed) const {
   Tensor W = rows.W;
   if (stack_.defined()) {

@@ -16,8 +16,8 @@ constexpr double kTiny = 1e-290;
 Tensor lower_factor(const Tensor& A) { return std::get<0>(at::linalg_cholesky_ex(A, /*upper=*/false, false)); }
 Tensor solved(const Tensor& lower, const Tensor& X) { return at::linalg_solve_triangular(lower, X, /*upper=*/false); }
 
-// sn / cn and dn / cn^2 of Jacobi's elliptic functions at u = fraction K, by the descending Landen transformation; `mc` is
-// the complementary parameter, as small as 1e-14 here.
+// sn / cn and dn / cn^2 of Jacobi's elliptic functions at u = fraction K, by the descending Landen transformation; `mc`
+// is the complementary parameter, as small as 1e-14 here.
 struct Node {
   double ratio, slope;
 };
@@ -76,8 +76,7 @@ InverseRoot make_inverse_root(double reach, double top, std::int64_t terms, cons
   std::vector<Tensor> divisors, shifts;
   for (std::int64_t j = 0; j < terms; ++j) {
     const Node node = elliptic_node((static_cast<double>(j) + 0.5) / static_cast<double>(terms), mc, K);
-    const double weight =
-        node.slope * 2 * reach / std::numbers::pi * K / static_cast<double>(terms) * std::sqrt(top);
+    const double weight = node.slope * 2 * reach / std::numbers::pi * K / static_cast<double>(terms) * std::sqrt(top);
     const double shift = reach * reach * node.ratio * node.ratio * top;
     divisors.push_back(at::full({1, 1, 1}, 1 / weight, identity.options()));
     shifts.push_back((identity * (shift / weight)).unsqueeze(0));
@@ -85,7 +84,8 @@ InverseRoot make_inverse_root(double reach, double top, std::int64_t terms, cons
   return {at::cat(divisors), at::cat(shifts)};
 }
 
-// With X / w + s / w I = T T^T the term is T^-T T^-1: all of them stacked are one tall matrix, whose Gram matrix is the sum.
+// With X / w + s / w I = T T^T the term is T^-T T^-1: all of them stacked are one tall matrix, whose Gram matrix is the
+// sum.
 Tensor inverse_root(const Tensor& X, const InverseRoot& rational) {
   const std::int64_t k = X.size(1);
   const Tensor terms = at::addcmul(rational.shift, X.unsqueeze(1), rational.divisor);

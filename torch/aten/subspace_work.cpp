@@ -34,9 +34,7 @@ Tensor spread_of(const std::vector<Tensor>& matrices, std::int64_t n, const at::
 // `sign` tells values apart that are a tenth of the way from tau to the level (margin / 4 above it) from the level: in
 // C they stand at about that distance. `root` reaches spikes of 10^6 tau; beyond, tau / sigma comes out too small.
 SubspaceWork::SubspaceWork(const std::vector<Tensor>& matrices, const ClipOptions& options)
-    : kept(followed_rows(options)),
-      first(matrices, kept + kFreshColumns),
-      last(matrices, kept + 2 * kFreshColumns) {
+    : kept(followed_rows(options)), first(matrices, kept + kFreshColumns), last(matrices, kept + 2 * kFreshColumns) {
   constexpr std::int64_t kSignTerms = 18, kRootTerms = 40;
   const at::Device device = matrices[0].device();
   const auto wide = at::dtype(at::kDouble).device(device);
@@ -45,7 +43,8 @@ SubspaceWork::SubspaceWork(const std::vector<Tensor>& matrices, const ClipOption
   identity = at::eye(k, wide);
   positions = row_positions(2 * kFreshColumns, n, device);
   spread = spread_of(matrices, n, wide);
-  smaller = numbers(matrices, wide, [](const Tensor& G) { return static_cast<double>(std::min(G.size(0), G.size(1))); });
+  smaller =
+      numbers(matrices, wide, [](const Tensor& G) { return static_cast<double>(std::min(G.size(0), G.size(1))); });
   const double radius_squared = small_ball_radius_squared(kFreshColumns, kEstimateFailure);
   probe = numbers(matrices, wide, [&](const Tensor& G) { return static_cast<double>(G.size(1)) / radius_squared; });
   within = (at::arange(k, wide) < smaller.unsqueeze(1)).to(at::kDouble).unsqueeze(2);

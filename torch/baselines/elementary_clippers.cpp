@@ -22,34 +22,40 @@ at::Tensor norm_coefficient(const at::Tensor& norm, double max_norm) {
 class ElementaryClipper : public GradientClipper {
  public:
   ElementaryClipper(const NamedTensors& parameters, const GradientClipOptions& options)
-      : options_(options), parameters_(distinct_tensors(parameters)) {}
+      : GradientClipper(parameters), options_(options) {}
 
-  at::Tensor before_step() final {
+  at::Tensor clip(const std::vector<at::Tensor>& values) final {
     const at::NoGradGuard no_grad;
-    const std::vector<at::Tensor> present = with_gradient(parameters_);
-    const std::vector<at::Tensor> gradients = gradients_of(present);
-    const std::vector<at::Tensor> norms = norms_of(gradients);
+    require_values(values, parameters());
+    Tensors owners, present;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!values[i].defined()) continue;
+      owners.push_back(parameters()[i]);
+      present.push_back(values[i]);
+    }
+    const Tensors norms = norms_of(present);
     const at::Tensor total = combine_norms(norms);
-    clip(present, gradients, norms, total);
+    apply(owners, present, norms, total);
     return total;
   }
 
  protected:
   using Tensors = std::vector<at::Tensor>;
   // gradients[i] and norms[i] belong to parameters[i].
-  virtual void clip(const Tensors& parameters, const Tensors& gradients, const Tensors& norms,
-                    const at::Tensor& total) {
+  virtual void apply(const Tensors& parameters, const Tensors& gradients, const Tensors& norms,
+                     const at::Tensor& total) {
     (void)parameters, (void)gradients, (void)norms, (void)total;
   }
   GradientClipOptions options_;
-
- private:
-  Tensors parameters_;
 };
 
 class GlobalNormClipper final : public ElementaryClipper {
+ public:
   using ElementaryClipper::ElementaryClipper;
-  void clip(const Tensors&, const Tensors& gradients, const Tensors&, const at::Tensor& total) override {
+  [[nodiscard]] bool is_separable() const override { return false; }
+
+ private:
+  void apply(const Tensors&, const Tensors& gradients, const Tensors&, const at::Tensor& total) override {
     const at::Tensor coefficient = norm_coefficient(total, options_.max_norm);
     for (const at::Tensor& gradient : gradients) {
       gradient.mul_(coefficient.to(gradient.device(), /*non_blocking=*/true));
@@ -59,14 +65,14 @@ class GlobalNormClipper final : public ElementaryClipper {
 
 class LayerNormClipper final : public ElementaryClipper {
   using ElementaryClipper::ElementaryClipper;
-  void clip(const Tensors&, const Tensors& gradients, const Tensors& norms, const at::Tensor&) override {
+  void apply(const Tensors&, const Tensors& gradients, const Tensors& norms, const at::Tensor&) override {
     for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i].mul_(norm_coefficient(norms[i], options_.max_norm));
   }
 };
 
 class CoordinateClipper final : public ElementaryClipper {
   using ElementaryClipper::ElementaryClipper;
-  void clip(const Tensors&, const Tensors& gradients, const Tensors&, const at::Tensor&) override {
+  void apply(const Tensors&, const Tensors& gradients, const Tensors&, const at::Tensor&) override {
     for (const at::Tensor& gradient : gradients) gradient.clamp_(-options_.max_value, options_.max_value);
   }
 };
@@ -81,7 +87,7 @@ at::Tensor unit_norms(const at::Tensor& tensor) {
 
 class AgcClipper final : public ElementaryClipper {
   using ElementaryClipper::ElementaryClipper;
-  void clip(const Tensors& parameters, const Tensors& gradients, const Tensors&, const at::Tensor&) override {
+  void apply(const Tensors& parameters, const Tensors& gradients, const Tensors&, const at::Tensor&) override {
     for (std::size_t i = 0; i < gradients.size(); ++i) clip_units(parameters[i], gradients[i]);
   }
   void clip_units(const at::Tensor& parameter, const at::Tensor& gradient) const {

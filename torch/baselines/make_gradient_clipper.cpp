@@ -4,6 +4,7 @@
 
 #include "baselines/clippers.h"
 #include "baselines/enum_names.h"
+#include "tensor/gradients.h"
 
 namespace spectralclip::torch {
 namespace {
@@ -40,6 +41,20 @@ void validate(const GradientClipOptions& options) {
   require_positive("soft_scale", options.soft_scale);
   validate(options.spectral.threshold);
   validate(options.spectral.clip);
+}
+
+GradientClipper::GradientClipper(const NamedTensors& parameters) : parameters_(distinct_tensors(parameters)) {}
+
+at::Tensor GradientClipper::before_step() {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+  return clip(gradients);
+}
+
+at::Tensor GradientClipper::clip_one(std::size_t parameter, const at::Tensor& value) {
+  std::vector<at::Tensor> values(parameters_.size());
+  values.at(parameter) = value;
+  return clip(values);
 }
 
 void GradientClipper::deserialize(std::span<const std::uint8_t> bytes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Soft clipping of gradients (before the optimizer) and of updates (after it): the two SPECTRA variants.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -12,43 +13,51 @@
 namespace spectralclip::torch {
 namespace {
 
-std::vector<MatrixParameter> with_gradient(const std::vector<MatrixParameter>& layers) {
-  std::vector<MatrixParameter> present;
-  for (const MatrixParameter& layer : layers) {
-    if (layer.tensor.grad().defined()) present.push_back(layer);
-  }
-  return present;
-}
-
 class SoftClipper final : public GradientClipper {
  public:
   SoftClipper(const NamedTensors& parameters, const GradientClipOptions& options)
-      : options_(options),
-        parameters_(distinct_tensors(parameters)),
-        layers_(matrix_parameters(parameters, options.spectral)) {}
+      : GradientClipper(parameters), options_(options), layers_(matrix_parameters(parameters, options.spectral)) {
+    for (const MatrixParameter& layer : layers_) places_.push_back(place_of(layer.tensor));
+  }
 
-  at::Tensor before_step() override {
+  at::Tensor clip(const std::vector<at::Tensor>& values) override {
     const at::NoGradGuard no_grad;
-    const at::Tensor total = combine_norms(norms_of(gradients_of(parameters_)));
-    const std::vector<MatrixParameter> present = with_gradient(layers_);
-    std::vector<at::Tensor> gradients;
-    for (const MatrixParameter& layer : present) gradients.push_back(layer.tensor.grad());
-    soften_inplace(gradients, present, options_.soft_scale, options_.spectral.backend);
+    require_values(values, parameters());
+    std::vector<at::Tensor> present;
+    for (const at::Tensor& value : values) {
+      if (value.defined()) present.push_back(value);
+    }
+    const at::Tensor total = combine_norms(norms_of(present));
+    std::vector<MatrixParameter> layers;
+    std::vector<at::Tensor> matrices;
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const at::Tensor& value = values[places_[i]];
+      if (!value.defined()) continue;
+      layers.push_back(layers_[i]);
+      matrices.push_back(value);
+    }
+    soften_inplace(matrices, layers, options_.soft_scale, options_.spectral.backend);
     return total;
   }
 
  private:
+  [[nodiscard]] std::size_t place_of(const at::Tensor& tensor) const {
+    const auto found = std::find_if(parameters().begin(), parameters().end(),
+                                    [&](const at::Tensor& parameter) { return parameter.is_same(tensor); });
+    return static_cast<std::size_t>(found - parameters().begin());
+  }
+
   GradientClipOptions options_;
-  std::vector<at::Tensor> parameters_;
   std::vector<MatrixParameter> layers_;
+  std::vector<std::size_t> places_;  // of layers_ among parameters()
 };
 
 // Memory: one copy of the matrices, kept from step to step, and the updates of one step.
 class SoftUpdateClipper final : public GradientClipper {
  public:
   SoftUpdateClipper(const NamedTensors& parameters, const GradientClipOptions& options)
-      : options_(options),
-        parameters_(distinct_tensors(parameters)),
+      : GradientClipper(parameters),
+        options_(options),
         layers_(matrix_parameters(parameters, options.spectral)),
         before_(layers_.size()) {}
 
@@ -59,7 +68,11 @@ class SoftUpdateClipper final : public GradientClipper {
       if (layers_[i].tensor.grad().defined()) remember(i);
     }
     armed_ = true;
-    return combine_norms(norms_of(gradients_of(parameters_)));
+    return combine_norms(norms_of(gradients_of(parameters())));
+  }
+
+  at::Tensor clip(const std::vector<at::Tensor>&) override {
+    throw InvalidArgument("soft_update clips after the optimizer's step; give updates to a clipper of kind soft");
   }
 
   void after_step(double lr) override {
@@ -106,7 +119,6 @@ class SoftUpdateClipper final : public GradientClipper {
   }
 
   GradientClipOptions options_;
-  std::vector<at::Tensor> parameters_;
   std::vector<MatrixParameter> layers_;
   std::vector<at::Tensor> before_;   // of layers_, as of the latest before_step that saw a gradient
   std::vector<std::size_t> moving_;  // layers with a gradient in this step

@@ -15,8 +15,9 @@
 namespace spectralclip::torch {
 namespace {
 
-SpectralClipperOptions constant_options(double tau, const ClipOptions& clip, Backend backend) {
-  SPECTRALCLIP_REQUIRE(tau >= 0, "max_sigma = ", tau, " is not a number >= 0");
+// `name`: what the caller knows tau as.
+SpectralClipperOptions constant_options(const char* name, double tau, const ClipOptions& clip, Backend backend) {
+  SPECTRALCLIP_REQUIRE(tau >= 0, name, " = ", tau, " is not a number >= 0");
   SpectralClipperOptions options;
   options.threshold.kind = ThresholdKind::constant;
   options.threshold.tau = tau;
@@ -53,8 +54,8 @@ Given distinct(const std::vector<at::Tensor>& gradients) {
   return given;
 }
 
-// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice. One layer a tensor, so one row. Rows
-// without a status were not clipped at all (sparse gradients) and count as zero; what is not finite makes the sum NaN.
+// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice. One layer a tensor, so one row; what
+// is not finite makes the sum NaN.
 at::Tensor norm_with_repetitions(const at::Tensor& rows, const std::vector<double>& times) {
   const at::Tensor status = rows.select(1, static_cast<std::int64_t>(ReportField::status));
   const at::Tensor norms = rows.select(1, static_cast<std::int64_t>(ReportField::norm_before));
@@ -89,10 +90,12 @@ constexpr int rank_of(ClipStatus status) noexcept {
       return 3;
     case ClipStatus::factorization_failed:
       return 4;
-    case ClipStatus::not_finite:
+    case ClipStatus::out_of_memory:
       return 5;
+    case ClipStatus::not_finite:
+      return 6;
   }
-  return 6;
+  return 7;
 }
 
 ClipStatus worst_of(const at::Tensor& statuses) {
@@ -110,7 +113,7 @@ ClipStatus worse(ClipStatus a, ClipStatus b) noexcept { return rank_of(a) < rank
 
 at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double max_sigma, const ClipGradOptions& options,
                           bool error_if_nonfinite, at::Tensor* statuses) {
-  SpectralClipperOptions constant = constant_options(max_sigma, options.clip, options.backend);
+  SpectralClipperOptions constant = constant_options("max_sigma", max_sigma, options.clip, options.backend);
   constant.error_if_nonfinite = error_if_nonfinite;
   const auto first = std::find_if(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); });
   if (statuses != nullptr) {
@@ -148,7 +151,7 @@ double clip_grad_spectral_(at::Tensor parameter, double max_sigma, const ClipGra
 at::Tensor clip_singular_values_(const at::Tensor& G, double tau, const ClipOptions& options, Backend backend) {
   SPECTRALCLIP_REQUIRE(G.dim() >= 2, "a matrix (m, n) or a batch (…, m, n) is needed, not a tensor of shape ",
                        G.sizes());
-  SpectralClipperOptions constant = constant_options(tau, options, backend);
+  SpectralClipperOptions constant = constant_options("tau", tau, options, backend);
   Rule every;  // spectral whatever the shape: (1, n) is a matrix here
   every.batch_axes = static_cast<int>(G.dim()) - 2;
   constant.rules.push_back(every);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "model/internals.h"
 #include "model/report_rows.h"
 #include "require.h"
 
@@ -73,16 +74,21 @@ ClipperObject& ClipperObject::by_handle(std::int64_t handle) {
   return *found->second;
 }
 
-at::Tensor ClipperObject::step(const std::vector<at::Tensor>& gradients, const std::vector<std::int64_t>& numbers) {
-  SPECTRALCLIP_REQUIRE(gradients.size() == numbers.size(), gradients.size(), " gradients for ", numbers.size(),
+std::vector<at::Tensor> spread(const std::vector<at::Tensor>& values, const std::vector<std::int64_t>& numbers,
+                               std::size_t count) {
+  SPECTRALCLIP_REQUIRE(values.size() == numbers.size(), values.size(), " gradients for ", numbers.size(),
                        " parameters");
-  std::vector<at::Tensor> all(clipper_.parameter_count());
+  std::vector<at::Tensor> all(count);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     SPECTRALCLIP_REQUIRE(numbers[i] >= 0 && numbers[i] < static_cast<std::int64_t>(all.size()), "parameter ",
                          numbers[i], " is beyond the ", all.size(), " here");
-    all[static_cast<std::size_t>(numbers[i])] = gradients[i];
+    all[static_cast<std::size_t>(numbers[i])] = values[i];
   }
-  return clipper_.step(all);
+  return all;
+}
+
+at::Tensor ClipperObject::step(const std::vector<at::Tensor>& gradients, const std::vector<std::int64_t>& numbers) {
+  return clipper_.step(spread(gradients, numbers, clipper_.parameter_count()));
 }
 
 at::Tensor ClipperObject::step_parameter(std::int64_t number, const at::Tensor& gradient) {
@@ -96,9 +102,12 @@ void ClipperObject::add_parameters(std::vector<std::string> names, const std::ve
 }
 
 ClipperObject::Report ClipperObject::report() const {
-  const StepReport report = clipper_.report();  // fetches what lies on a device, once
+  return report_of(clipper_.report());  // fetches what lies on a device, once
+}
+
+ClipperObject::Report report_of(const spectralclip::StepReport& report) {
   const auto layers = static_cast<std::int64_t>(report.layers.size());
-  Report all;
+  ClipperObject::Report all;
   auto& [names, treatments, rules, numbers, values] = all;
   numbers = at::empty({layers, 5}, at::kLong);
   auto* number = numbers.data_ptr<std::int64_t>();
@@ -114,6 +123,24 @@ ClipperObject::Report ClipperObject::report() const {
   }
   values = report_rows(report.layers);
   return all;
+}
+
+LayerPlan ClipperObject::plan() { return plan_of(SpectralClipperInternals::layers(clipper_)); }
+LayerStates ClipperObject::states() { return states_of(SpectralClipperInternals::layers(clipper_)); }
+void ClipperObject::set_states(const at::Tensor& counts, const at::Tensor& averages,
+                               const std::vector<at::Tensor>& windows, const std::vector<at::Tensor>& vectors) {
+  torch::set_states(SpectralClipperInternals::layers(clipper_), counts, averages, windows, vectors);
+}
+
+std::vector<std::string> ClipperObject::hints() const {
+  std::vector<std::string> hints;
+  for (const LayerReport& layer : clipper_.layers()) hints.push_back(layer.hint);
+  return hints;
+}
+
+std::vector<std::string> ClipperObject::load_notes() const {
+  const auto notes = clipper_.load_notes();
+  return {notes.begin(), notes.end()};
 }
 
 at::Tensor ClipperObject::serialize() const {

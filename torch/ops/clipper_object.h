@@ -10,9 +10,14 @@
 #include <tuple>
 #include <vector>
 
+#include "ops/layer_tables.h"
 #include "ops/settings_text.h"
 
 namespace spectralclip::torch {
+
+// values[i] at place numbers[i] of `count`; the others undefined. Throws InvalidArgument for a number beyond.
+[[nodiscard]] std::vector<at::Tensor> spread(const std::vector<at::Tensor>& values,
+                                             const std::vector<std::int64_t>& numbers, std::size_t count);
 
 class ClipperObject final : public ::torch::CustomClassHolder {
  public:
@@ -32,6 +37,18 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   using Report =
       std::tuple<std::vector<std::string>, std::vector<std::string>, std::vector<std::string>, at::Tensor, at::Tensor>;
   [[nodiscard]] Report report() const;
+  [[nodiscard]] std::vector<std::string> thresholds() const { return clipper_.thresholds(); }
+  // values of report() alone, left on their device.
+  [[nodiscard]] at::Tensor report_values() const { return clipper_.report_values(); }
+  // Of each layer, "" mostly: what may not be meant (LayerReport::hint). What the latest load could not take over.
+  [[nodiscard]] std::vector<std::string> hints() const;
+  [[nodiscard]] std::vector<std::string> load_notes() const;
+
+  // For engines in Python (layer_tables.h).
+  [[nodiscard]] LayerPlan plan();
+  [[nodiscard]] LayerStates states();
+  void set_states(const at::Tensor& counts, const at::Tensor& averages, const std::vector<at::Tensor>& windows,
+                  const std::vector<at::Tensor>& vectors);
 
   [[nodiscard]] std::int64_t steps() const noexcept { return clipper_.steps(); }
   [[nodiscard]] std::int64_t handle() const noexcept { return handle_; }
@@ -44,5 +61,7 @@ class ClipperObject final : public ::torch::CustomClassHolder {
   SpectralClipper clipper_;
   std::int64_t handle_ = 0;
 };
+
+[[nodiscard]] ClipperObject::Report report_of(const spectralclip::StepReport& report);
 
 }  // namespace spectralclip::torch

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/settings_text.h"
 
+#include <charconv>
+
 #include "require.h"
 #include "spectralclip/settings.h"
 
@@ -28,6 +30,23 @@ bool flag(const Entry& entry) {
   SPECTRALCLIP_REQUIRE(entry.value == "true" || entry.value == "false", entry.name, " = \"", entry.value,
                        "\" is not true or false");
   return entry.value == "true";
+}
+
+double number(const Entry& entry) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(entry.value.data(), entry.value.data() + entry.value.size(), value);
+  SPECTRALCLIP_REQUIRE(error == std::errc{} && end == entry.value.data() + entry.value.size(), entry.name, " = \"",
+                       entry.value, "\" is not a number");
+  return value;
+}
+
+double& limit_called(GradientClipOptions& options, std::string_view name) {
+  if (name == "max_norm") return options.max_norm;
+  if (name == "agc_factor") return options.agc_factor;
+  if (name == "agc_epsilon") return options.agc_epsilon;
+  if (name == "max_value") return options.max_value;
+  SPECTRALCLIP_REQUIRE(name == "soft_scale", "no setting is called \"", name, "\"");
+  return options.soft_scale;
 }
 
 OnNonFinite on_nonfinite(const Entry& entry) {
@@ -100,6 +119,22 @@ SpectralClipperOptions clipper_options(const SettingTexts& texts, const std::vec
   options.clip = *clip;
   options.threshold = *threshold;
   for (const SettingTexts& rule : rules) options.rules.push_back(rule_from(rule));
+  return options;
+}
+
+GradientClipOptions gradient_clip_options(const SettingTexts& texts, const std::vector<SettingTexts>& rules) {
+  GradientClipOptions options;
+  for (const std::string& text : texts) {
+    const Entry entry = split(text);
+    if (entry.name == "kind") {
+      options.kind = parse_gradient_clip(entry.value);
+    } else if (entry.name == "backend") {
+      options.spectral.backend = parse_backend(entry.value);
+    } else {
+      limit_called(options, entry.name) = number(entry);
+    }
+  }
+  for (const SettingTexts& rule : rules) options.spectral.rules.push_back(rule_from(rule));
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "spectralclip/torch/clipper.h"
+#include "spectralclip/torch/gradient_clipper.h"
 
 namespace spectralclip::torch {
 
@@ -18,5 +19,9 @@ using SettingTexts = std::vector<std::string>;
 [[nodiscard]] Parameter parameter_from(std::string name, std::vector<std::int64_t> shape, const SettingTexts& texts);
 // "clip.x=…", "threshold.x=…", and on_nonfinite, observe_only, backend, error_if_nonfinite.
 [[nodiscard]] SpectralClipperOptions clipper_options(const SettingTexts& texts, const std::vector<SettingTexts>& rules);
+
+// kind, max_norm, agc_factor, agc_epsilon, max_value, soft_scale, backend.
+[[nodiscard]] GradientClipOptions gradient_clip_options(const SettingTexts& texts,
+                                                        const std::vector<SettingTexts>& rules);
 
 }  // namespace spectralclip::torch

@@ -4,6 +4,7 @@
 
 #include "baselines/enum_names.h"
 #include "optim/archive.h"
+#include "optim/directions.h"
 #include "optim/groups.h"
 #include "optim/ranges.h"
 
@@ -35,20 +36,18 @@ const at::Tensor& advance(at::Tensor& buffer, const at::Tensor& gradient, const 
   return buffer;
 }
 
-void update(const at::Tensor& parameter, MomentumSgdParamState& state, const MomentumSgdOptions& options) {
+// Where the parameter is to go, before the learning rate. It may be the buffer or the gradient itself.
+at::Tensor direction_of(const at::Tensor& parameter, MomentumSgdParamState& state, const MomentumSgdOptions& options) {
   at::Tensor gradient = parameter.grad();
-  if (options.weight_decay() != 0) {
-    if (options.decoupled()) {
-      parameter.mul_(1 - options.lr() * options.weight_decay());
-    } else {
-      gradient = gradient.add(parameter, options.weight_decay());
-    }
-  }
-  if (options.momentum() != 0) {
-    const at::Tensor& buffer = advance(state.momentum_buffer(), gradient, options);
-    gradient = options.nesterov() ? gradient.add(buffer, options.momentum()) : buffer;
-  }
-  parameter.add_(gradient, -options.lr());
+  if (options.weight_decay() != 0 && !options.decoupled()) gradient = gradient.add(parameter, options.weight_decay());
+  if (options.momentum() == 0) return gradient;
+  const at::Tensor& buffer = advance(state.momentum_buffer(), gradient, options);
+  return options.nesterov() ? gradient.add(buffer, options.momentum()) : buffer;
+}
+
+void take(const at::Tensor& parameter, const at::Tensor& direction, const MomentumSgdOptions& options) {
+  if (options.weight_decay() != 0 && options.decoupled()) parameter.mul_(1 - options.lr() * options.weight_decay());
+  parameter.add_(direction, -options.lr());
 }
 
 }  // namespace
@@ -58,7 +57,9 @@ MomentumForm parse_momentum_form(std::string_view name) { return parse_name("mom
 
 MomentumSgdOptions::MomentumSgdOptions(double lr) : lr_(lr) {}
 void MomentumSgdOptions::serialize(InputArchive& archive) { read_fields(archive, kSgdFields, sgd_fields(*this)); }
-void MomentumSgdOptions::serialize(OutputArchive& archive) const { write_fields(archive, kSgdFields, sgd_fields(*this)); }
+void MomentumSgdOptions::serialize(OutputArchive& archive) const {
+  write_fields(archive, kSgdFields, sgd_fields(*this));
+}
 double MomentumSgdOptions::get_lr() const { return lr(); }
 void MomentumSgdOptions::set_lr(const double lr) { this->lr(lr); }
 bool operator==(const MomentumSgdOptions& a, const MomentumSgdOptions& b) { return sgd_fields(a) == sgd_fields(b); }
@@ -100,14 +101,19 @@ void MomentumSgd::add_param_group(const ::torch::optim::OptimizerParamGroup& gro
 at::Tensor MomentumSgd::step(LossClosure closure) {
   const at::NoGradGuard no_grad;
   at::Tensor loss = evaluate(closure);
+  Directions<MomentumSgdOptions, decltype(&take)> directions(direction_clip_, &take);
   for (const auto& group : param_groups()) {
     const auto& options = checked_options<MomentumSgdOptions>(group, "MomentumSgd");
     for (const at::Tensor& parameter : group.params()) {
       if (!parameter.grad().defined()) continue;
       SPECTRALCLIP_REQUIRE(!parameter.grad().is_sparse(), "MomentumSgd takes no sparse gradients");
-      update(parameter, state_of<MomentumSgdParamState>(*this, parameter), options);
+      auto& state = state_of<MomentumSgdParamState>(*this, parameter);
+      const at::Tensor direction = direction_of(parameter, state, options);
+      const bool kept = direction.is_same(state.momentum_buffer()) || direction.is_same(parameter.grad());
+      directions.add(parameter, direction, kept, options);
     }
   }
+  directions.flush();
   return loss;
 }
 

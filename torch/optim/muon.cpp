@@ -7,6 +7,7 @@
 
 #include "baselines/rule_order.h"
 #include "optim/archive.h"
+#include "optim/directions.h"
 #include "optim/groups.h"
 #include "optim/newton_schulz.h"
 #include "tensor/gradients.h"
@@ -51,9 +52,7 @@ at::Tensor momentum_direction(at::Tensor& buffer, const at::Tensor& gradient, co
   return options.nesterov() ? gradient.add(buffer, beta) : buffer;
 }
 
-void step_muon(const at::Tensor& parameter, MuonParamState& state, const MuonOptions& options) {
-  require_matrix(parameter);
-  const at::Tensor direction = momentum_direction(state.momentum_buffer(), parameter.grad(), options);
+void take_orthogonalized(const at::Tensor& parameter, const at::Tensor& direction, const MuonOptions& options) {
   const at::Tensor matrix = direction.reshape({parameter.size(0), -1});  // m x n
   const double scale = update_scale(options.scale(), matrix.size(0), matrix.size(1));
   const at::Tensor update = newton_schulz(matrix, options).reshape(parameter.sizes());
@@ -99,15 +98,23 @@ void Muon::add_param_group(const OptimizerParamGroup& group) {
 at::Tensor Muon::step(LossClosure closure) {
   const at::NoGradGuard no_grad;
   at::Tensor loss = evaluate(closure);
+  Directions<MuonOptions, decltype(&take_orthogonalized)> directions(direction_clip_, &take_orthogonalized);
   for (const auto& group : param_groups()) {
     const auto& options = checked_options<MuonOptions>(group, "Muon");
     for (const at::Tensor& parameter : group.params()) {
       if (!parameter.grad().defined() || parameter.numel() == 0) continue;
       SPECTRALCLIP_REQUIRE(!parameter.grad().is_sparse(), "Muon takes no sparse gradients");
       auto& state = state_of<MuonParamState>(*this, parameter);
-      (options.use_adamw() ? step_adamw : step_muon)(parameter, state, options);
+      if (options.use_adamw()) {
+        step_adamw(parameter, state, options);
+        continue;
+      }
+      require_matrix(parameter);
+      const at::Tensor direction = momentum_direction(state.momentum_buffer(), parameter.grad(), options);
+      directions.add(parameter, direction, direction.is_same(state.momentum_buffer()), options);
     }
   }
+  directions.flush();
   return loss;
 }
 

@@ -11,8 +11,9 @@ namespace {
 // A step must not end in the middle because of the processor it runs on.
 at::ScalarType bfloat16_if_possible(const at::Tensor& tensor) {
   if (!tensor.is_cpu() || sixteen_bit_failure().empty()) return at::kBFloat16;
-  TORCH_WARN_ONCE("Muon: bfloat16 products do not work on this processor (", sixteen_bit_failure(),
-                  "), float32 takes their place; ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 may help, `spectralclip doctor` says");
+  TORCH_WARN_ONCE(
+      "Muon: bfloat16 products do not work on this processor (", sixteen_bit_failure(),
+      "), float32 takes their place; ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 may help, `spectralclip doctor` says");
   return at::kFloat;
 }
 

@@ -2,7 +2,11 @@
 // See gradients.h. Mixed devices and types: norms are taken per tensor where it lives and travel as single numbers.
 #include "tensor/gradients.h"
 
+#include <ATen/MemoryOverlap.h>
+
 #include <unordered_set>
+
+#include "require.h"
 
 namespace spectralclip::torch {
 
@@ -19,6 +23,20 @@ std::vector<at::Tensor> distinct_tensors(const NamedTensors& parameters) {
   std::vector<at::Tensor> tensors;
   for (const auto& [name, tensor] : distinct_parameters(parameters)) tensors.push_back(tensor);
   return tensors;
+}
+
+void require_values(const std::vector<at::Tensor>& values, const std::vector<at::Tensor>& parameters) {
+  SPECTRALCLIP_REQUIRE(values.size() == parameters.size(), values.size(), " values were given for ", parameters.size(),
+                       " parameters");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const at::Tensor& value = values[i];
+    if (!value.defined()) continue;
+    SPECTRALCLIP_REQUIRE(value.sizes() == parameters[i].sizes(), "parameter ", i, " of shape ", parameters[i].sizes(),
+                         " has a gradient of shape ", value.sizes());
+    SPECTRALCLIP_REQUIRE(value.layout() != at::kStrided || at::has_internal_overlap(value) != at::MemOverlap::Yes,
+                         "parameter ", i, " of shape ", parameters[i].sizes(), " has an expanded gradient (strides ",
+                         value.strides(), "), whose entries cannot be written one by one; clone() it first");
+  }
 }
 
 std::vector<at::Tensor> with_gradient(const std::vector<at::Tensor>& parameters) {
@@ -41,7 +59,18 @@ at::ScalarType promoted_type(const std::vector<at::Tensor>& tensors) {
     if (!tensor.defined()) continue;
     type = type == at::ScalarType::Undefined ? tensor.scalar_type() : at::promote_types(type, tensor.scalar_type());
   }
-  return type == at::ScalarType::Undefined ? at::kFloat : type;
+  return type == at::ScalarType::Undefined ? at::kFloat : c10::toRealValueType(type);
+}
+
+at::Tensor norm_of(const at::Tensor& tensor) {
+  if (tensor.layout() == at::kStrided) {
+    const bool plain = at::isComplexType(tensor.scalar_type()) || tensor.scalar_type() == at::kDouble;
+    return at::linalg_vector_norm(plain ? tensor : tensor.to(at::kFloat)).to(at::kDouble);
+  }
+  const bool coordinates = tensor.layout() == at::kSparse;
+  const bool compressed = !coordinates && tensor.layout() != at::kMkldnn;
+  const at::Tensor dense = coordinates ? tensor.coalesce().values() : compressed ? tensor.values() : tensor.to_dense();
+  return norm_of(dense).to(at::kCPU);
 }
 
 std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& tensors) {

@@ -5,13 +5,13 @@
 // a little HTML, gets them through plain().
 "use strict";
 const spectralclipFigures = (function () {
-  // Okabe and Ito's colours, which stay apart for every kind of colour vision; dashes and markers say it again. On a dark
-  // page the same hues, lighter.
+  // The hues of Okabe and Ito's colours, which stay apart for every kind of colour vision, dark enough to read on white
+  // (3 : 1 at least; the first, which the best gets, 7 : 1); dashes and markers say it again. On a dark page lighter.
   const themes = {
     light: {
       ink: "#1b1f24", grid: "#e1e4e8", lost: "#c3c8ce", cross: "#4a5159",
       middle: "#f7f7f7", ends: ["#2166ac", "#b2182b"],
-      curves: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A800"],
+      curves: ["#00569E", "#B84A00", "#00775A", "#A63C82", "#8A6100", "#2F7FB5", "#000000", "#6B6500"],
     },
     dark: {
       ink: "#e6e9ec", grid: "#333a43", lost: "#4b535d", cross: "#c5ccd4",
@@ -148,24 +148,54 @@ const spectralclipFigures = (function () {
     options: ["lowest to highest seed", "± one deviation", "none"],
     values: ["range", "deviation", "none"],
   };
+  const smoothControl = {
+    name: "smooth",
+    label: "Smoothing",
+    options: ["none", "light", "strong"],
+    values: [0, 0.01, 0.05], // half of the window, as a share of the points
+  };
+  // Mean over a centred window, of logarithms on a logarithmic axis: a spike stays a spike of its own height there.
+  function smoothed(values, share, log) {
+    const half = share > 0 ? Math.max(1, Math.round(share * values.length)) : 0;
+    if (half === 0) return values;
+    const usable = (value) => isNumber(value) && (!log || value > 0);
+    return values.map((value, i) => {
+      const window = values.slice(Math.max(0, i - half), i + half + 1).filter(usable);
+      if (!usable(value)) return value;
+      const sum = window.reduce((total, one) => total + (log ? Math.log(one) : one), 0);
+      return log ? Math.exp(sum / window.length) : sum / window.length;
+    });
+  }
+  const smoothedSeries = (series, share, log) => {
+    const result = { ...series };
+    for (const key of ["mean", "low", "high"]) if (series[key]) result[key] = smoothed(series[key], share, log);
+    return result;
+  };
+  const kMostBands = 5; // more of them cover each other
   const scaleControl = { name: "scale", label: "y axis", options: ["logarithmic", "linear"], values: ["log", "linear"] };
 
   const curves = {
     controls(figure, chosen, model) {
-      const hasBand = (view) => view.curves.some((curve) => model.series[curve.series].low);
-      return [...viewControl(figure), ...(figure.views.some(hasBand) ? [bandControl] : []), scaleControl];
+      const banded = (view) => view.curves.filter((curve) => model.series[curve.series].low).length;
+      const most = Math.max(0, ...figure.views.map(banded));
+      const hidden = { ...bandControl, options: ["none", ...bandControl.options.slice(0, 2)] };
+      hidden.values = ["none", ...bandControl.values.slice(0, 2)];
+      const bands = most === 0 ? [] : [most > kMostBands ? hidden : bandControl];
+      return [...viewControl(figure), ...bands, smoothControl, scaleControl];
     },
     draw(figure, chosen, width, model) {
       const view = figure.views[chosen.view || 0];
       const log = chosen.scale !== "linear";
-      const all = view.curves.map((curve) => ({ curve, series: model.series[curve.series] }));
+      const series = (curve) => smoothedSeries(model.series[curve.series], chosen.smooth || 0, log);
+      const all = view.curves.map((curve) => ({ curve, series: series(curve) }));
       const x = (series) => series[figure.x.key];
       const bands = all.map(({ curve, series }) => bandTrace(curve, series, x(series), chosen.band, log));
       const lines = all.map(({ curve, series }) => lineTrace(curve, x(series), placed(series.mean, log)));
       const ends = all.flatMap(({ series }) => [x(series)[0], x(series).at(-1)]);
       const values = extent(all.map(({ series }) => series.mean));
       return {
-        traces: [...bands, ...lines].filter((trace) => trace && trace.y.some(isNumber)),
+        // The best comes first in the model and is drawn last, above the others.
+        traces: [...bands.reverse(), ...lines.reverse()].filter((trace) => trace && trace.y.some(isNumber)),
         layout: layout({
           xaxis: axis(figure.x, figure.x.log ? decades(ends) : { rangemode: "tozero" }),
           yaxis: axis({ title: figure.y.title || view.label, log }, log ? decades(values) : {}),
@@ -198,7 +228,20 @@ const spectralclipFigures = (function () {
       };
     },
   };
+  // The first run, layer and step where the largest value was cut and the middle one left: a spectrum that was clipped,
+  // not one that was scaled.
+  function firstClipped(figure) {
+    const cut = (stop, i) => stop.before[i] > stop.after[i] * (1 + 1e-4);
+    const clipped = (stop) => cut(stop, 0) && !cut(stop, Math.floor(stop.before.length / 2));
+    for (const [run, { layers }] of figure.runs.entries())
+      for (const [layer, { stops }] of layers.entries()) {
+        const stop = stops.findIndex(clipped);
+        if (stop >= 0) return { run, layer, stop };
+      }
+    return {};
+  }
   const spectra = {
+    start: firstClipped,
     controls(figure, chosen) {
       const steps = chosenLayer(figure, chosen).stops.map((stop) => stop.step);
       return [...runControls(figure, chosen), { name: "stop", label: "Step", range: steps }];
@@ -303,6 +346,7 @@ const spectralclipFigures = (function () {
     kinds: { curves, thresholds, spectra, bars, rates },
     parts: { axis, decades, extent, layout, lineTrace, plain, shown, isNumber, styleOf },
     theme: () => theme,
+    themes,
     useTheme: (name) => (theme = themes[name]),
   };
 })();

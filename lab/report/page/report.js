@@ -98,7 +98,8 @@
     for (const trace of traces)
       if (trace.meta && isNumber(trace.meta.style) && !entries.has(trace.meta.label)) entries.set(trace.meta.label, trace);
     const focused = drawing.legend.contains(document.activeElement) ? document.activeElement.textContent : null;
-    const buttons = [...entries].map(([label, trace]) => {
+    const byStyle = [...entries].sort(([, a], [, b]) => a.meta.style - b.meta.style);
+    const buttons = byStyle.map(([label, trace]) => {
       const toggle = () => {
         if (!drawing.hidden.delete(label)) drawing.hidden.add(label);
         return guarded(drawing);
@@ -273,7 +274,7 @@
   function figureNode(figure) {
     const drawing = {
       figure,
-      chosen: {},
+      chosen: kinds[figure.kind].start ? kinds[figure.kind].start(figure) : {},
       hidden: new Set(),
       width: 0,
       plot: element("div", { class: "plot", role: "img", "aria-label": figure.label }),
@@ -303,10 +304,12 @@
       element("p", { class: "reproduce" }, table.caption),
     ]);
     const settings = within(model.settings, name).map(settingsNode).filter(Boolean);
-    const figures = within(model.figures, name).map(figureNode);
+    const figures = within(model.figures, name).filter((figure) => figure !== lead).map(figureNode);
     const head = element("h2", { id: partId(name) }, name);
     return element("section", { "aria-labelledby": partId(name) }, head, ...tables, ...settings, ...figures);
   }
+  // The first screen: what the summary says in words, as a picture.
+  const lead = model.figures.length > 0 && model.figures[0].kind === "curves" ? model.figures[0] : null;
   function contentsNode(names) {
     const link = (id, text) => element("a", { href: "#" + id }, text);
     const items = names.map((name) => {
@@ -339,8 +342,11 @@
   function fillPage() {
     const names = [...new Set([...model.tables, ...model.figures].map((one) => one.part))];
     byId("title").textContent = model.title;
-    byId("summary").append(...model.summary.map((sentence) => element("p", {}, sentence)));
+    const sentences = model.summary.map((sentence) => element("p", {}, sentence));
+    byId("summary").append(...sentences.slice(0, 1));
+    byId("more").append(...sentences.slice(1));
     showWarnings();
+    if (lead) byId("lead").append(figureNode(lead));
     byId("contents").append(contentsNode(names));
     if (model.figures.length === 0) byId("content").append(emptyNode());
     byId("content").append(...names.map(partNode));

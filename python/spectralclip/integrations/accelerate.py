@@ -36,16 +36,24 @@ def clip_gradients(accelerator: Accelerator, clipper: SpectralClipper) -> Option
     """
     if not accelerator.sync_gradients:
         return None
-    require_whole_gradients(accelerator.distributed_type)
+    require_true_gradients(accelerator.distributed_type, accelerator.is_fsdp2)
     accelerator.unscale_gradients()
     return clipper.step()
 
 
-def require_whole_gradients(distributed_type: DistributedType) -> None:
-    """Refuses set-ups in which ``parameter.grad`` is not the gradient: clipping it would be silently wrong."""
-    hidden = {DistributedType.DEEPSPEED, DistributedType.FSDP, DistributedType.MEGATRON_LM, DistributedType.XLA}
+def require_true_gradients(distributed_type: DistributedType, is_fsdp2: bool) -> None:
+    """Refuses set-ups in which ``parameter.grad`` is not the gradient, nor a shard of it that knows its place (FSDP2):
+    clipping it would be silently wrong."""
+    if distributed_type == DistributedType.FSDP:
+        if is_fsdp2:
+            return
+        raise RuntimeError(
+            "FSDP of version 1 cuts flattened parameters without regard to rows and columns: there are no matrices to "
+            "clip. Use FullyShardedDataParallelPlugin(fsdp_version=2), whose shards are clipped where they lie."
+        )
+    hidden = {DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM, DistributedType.XLA}
     if distributed_type in hidden:
         raise RuntimeError(
-            f"spectral clipping needs whole gradients in parameter.grad, and {distributed_type.value} shards them or "
-            "keeps them to itself. Use a single process or DDP."
+            f"spectral clipping needs the gradients in parameter.grad, and {distributed_type.value} keeps them to "
+            "itself. Use a single process, DDP or FSDP2."
         )

@@ -7,13 +7,16 @@ its state in the checkpoints.  :func:`clip_gradients` is for modules that overri
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Optional
 
 import torch
 
+from .._checks import warn_of_idle_rules
+from .._layouts import rules_of
 from ..clipper import SpectralClipper
 from ..reports import StepReport
-from ..rules import skip_embeddings
+from ..rules import as_rules
 from .logging import Log, metrics
 
 try:
@@ -29,7 +32,7 @@ except ImportError:
 __all__ = ["SpectralClipCallback", "clip_gradients"]
 
 # By name, so that they are found in either package and need not be importable.
-_SHARDING_STRATEGIES = {"FSDPStrategy", "DeepSpeedStrategy", "ModelParallelStrategy", "XLAFSDPStrategy"}
+_HIDING_STRATEGIES = {"FSDPStrategy", "DeepSpeedStrategy", "XLAFSDPStrategy"}
 
 
 class SpectralClipCallback(pl.Callback):
@@ -48,11 +51,13 @@ class SpectralClipCallback(pl.Callback):
     ) -> None:
         if clipper is not None and options:
             raise TypeError(f"give a clipper or options for one, not both: {sorted(options)}")
+        SpectralClipper.check_options(options)
         self.clippers: list[SpectralClipper] = [] if clipper is None else [clipper]
         self.report: Optional[StepReport] = None
         self._is_given = clipper is not None
         self._options = options
         self._log = log
+        self._has_resumed = False  # from a checkpoint, of which on_fit_start has not heard yet
         self._loaded: Optional[list[dict[str, Any]]] = None  # states that came before there were clippers for them
 
     @property
@@ -61,7 +66,8 @@ class SpectralClipCallback(pl.Callback):
         return self.clippers[0] if self.clippers else None
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        _require_whole_gradients(trainer)
+        _require_true_gradients(trainer)
+        _require_only_one(trainer)
         if not self._is_of(pl_module):
             self.clippers = self._make(trainer, pl_module)
         if len(trainer.optimizers) != len(self.clippers):
@@ -75,6 +81,17 @@ class SpectralClipCallback(pl.Callback):
             for clipper, state in zip(self.clippers, self._loaded):
                 clipper.load_state_dict(state)
             self._loaded = None
+        elif self._has_resumed:
+            warnings.warn(
+                "the checkpoint has no state of SpectralClipCallback: thresholds of spectral clipping start anew",
+                stacklevel=2,
+            )
+        self._has_resumed = False
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        self._has_resumed = True
 
     def on_before_optimizer_step(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
@@ -106,12 +123,17 @@ class SpectralClipCallback(pl.Callback):
         if len(trainer.optimizers) == 1:
             return [SpectralClipper(pl_module, **self._options)]
         # A step of one optimizer must not clip, nor let thresholds learn from, the gradients of another.
-        options = {**self._options, "rules": [*self._options.get("rules", ()), *skip_embeddings(pl_module)]}
+        own_rules = as_rules(self._options.get("rules", ()))
+        options = {**self._options, "rules": [*own_rules, *rules_of(pl_module)]}
         clippers = []
         for optimizer in trainer.optimizers:
             own = {id(p) for group in optimizer.param_groups for p in group["params"]}
             named = [(name, p) for name, p in pl_module.named_parameters() if id(p) in own]
-            clippers.append(SpectralClipper(named, **options))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a rule may be for the parameters of another optimizer
+                clippers.append(SpectralClipper(named, **options))
+        layers = [layer for clipper in clippers for layer in clipper.report()]
+        warn_of_idle_rules(own_rules, layers, [name for clipper in clippers for name in clipper.names])
         return clippers
 
 
@@ -132,7 +154,7 @@ def clip_gradients(
     Returns the report of the step.
     """
     trainer = pl_module.trainer
-    _require_whole_gradients(trainer)
+    _require_true_gradients(trainer)
     for optimizer in trainer.optimizers:
         _require_unscaled(trainer, optimizer)
     report = clipper.step()
@@ -147,13 +169,22 @@ def _is_logging_step(trainer: pl.Trainer) -> bool:
     return every > 0 and (len(trainer.optimizers) > 1 or (trainer.global_step + 1) % every == 0)
 
 
-def _require_whole_gradients(trainer: pl.Trainer) -> None:
-    found = {kind.__name__ for kind in type(trainer.strategy).__mro__} & _SHARDING_STRATEGIES
+def _require_true_gradients(trainer: pl.Trainer) -> None:
+    """Shards that know their place (FSDP2 and tensor parallelism by ModelParallelStrategy) are fine."""
+    found = {kind.__name__ for kind in type(trainer.strategy).__mro__} & _HIDING_STRATEGIES
     if found:
         raise RuntimeError(
-            f"spectral clipping needs whole gradients in parameter.grad, and {found.pop()} shards them or keeps them "
-            "to itself. Use a single device or DDP."
+            f"spectral clipping needs the gradients in parameter.grad, and {found.pop()} cuts flattened parameters or "
+            "keeps them to itself. Use a single device, DDP, or ModelParallelStrategy (FSDP2), whose shards are "
+            "clipped where they lie."
         )
+
+
+def _require_only_one(trainer: pl.Trainer) -> None:
+    callbacks: list[pl.Callback] = trainer.callbacks  # type: ignore[attr-defined]  # set by its callback connector
+    count = sum(isinstance(callback, SpectralClipCallback) for callback in callbacks)
+    if count > 1:
+        raise ValueError(f"{count} SpectralClipCallbacks would clip {count} times: give the Trainer one")
 
 
 def _require_unscaled(trainer: pl.Trainer, optimizer: torch.optim.Optimizer) -> None:

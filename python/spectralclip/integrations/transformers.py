@@ -22,6 +22,7 @@ from typing import Any, Optional, Union
 
 import torch
 
+from .. import _state
 from ..clipper import SpectralClipper
 from ..reports import StepReport
 from .logging import Log, metrics
@@ -37,9 +38,9 @@ except ImportError as error:
 
 from accelerate.state import AcceleratorState
 
-from .accelerate import clip_gradients, require_whole_gradients
+from .accelerate import clip_gradients, require_true_gradients
 
-__all__ = ["STATE_FILE", "SpectralClipCallback", "attach"]
+__all__ = ["STATE_FILE", "SpectralClipCallback", "attach", "detach"]
 
 STATE_FILE = "spectralclip.pt"
 """Name of the clipper's state inside a checkpoint directory."""
@@ -64,6 +65,7 @@ class SpectralClipCallback(TrainerCallback):
     ) -> None:
         if clipper is not None and options:
             raise TypeError(f"give a clipper or options for one, not both: {sorted(options)}")
+        SpectralClipper.check_options(options)
         self.clipper = clipper
         self.report: Optional[StepReport] = None
         self._is_given = clipper is not None
@@ -78,7 +80,10 @@ class SpectralClipCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
     ) -> None:
-        require_whole_gradients(AcceleratorState().distributed_type)
+        accelerator_state = AcceleratorState()
+        is_fsdp2 = getattr(accelerator_state, "fsdp_plugin", None) is not None and accelerator_state.is_fsdp2
+        require_true_gradients(accelerator_state.distributed_type, is_fsdp2)
+        _claim(state, self)
         if self._trainer is not None:
             self._trainer.accelerator.clip_grad_norm_ = self._clip_grad_norm_
         elif args.max_grad_norm:
@@ -146,7 +151,11 @@ class SpectralClipCallback(TrainerCallback):
         if not path.is_file():
             warnings.warn(f"no {STATE_FILE} in {directory}: thresholds of spectral clipping start anew", stacklevel=2)
             return
-        self._ready().load_state_dict(torch.load(path, weights_only=True))
+        state = _state.read_file(path)
+        try:
+            self._ready().load_state_dict(state)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"{path}: {error}") from error
 
     # Logs
 
@@ -178,8 +187,15 @@ def attach(
     ``grad_norm`` is still logged and is the norm before clipping; the metrics of :func:`metrics` reach every logger.
     The state is saved in each checkpoint and restored by ``trainer.train(resume_from_checkpoint=...)``.  Arguments as
     in :class:`SpectralClipCallback`, which is returned: ``.clipper`` and ``.report`` are there to look at.
+
+    A trainer clips once: what has spectral clipping already is refused until :func:`detach` takes it away.
     """
     callback = SpectralClipCallback(clipper, log=log, **options)
+    if _callbacks_of(trainer):
+        raise ValueError(
+            "this trainer has spectral clipping already, and would clip twice: detach(trainer) first, or change the "
+            "options where it was attached"
+        )
     callback._trainer = trainer
     trainer.add_callback(callback)
     original_train, original_log = trainer.train, trainer.log
@@ -196,6 +212,25 @@ def attach(
 
     trainer.train, trainer.log = train, log_with_metrics  # type: ignore[method-assign]
     return callback
+
+
+def detach(trainer: Trainer) -> None:
+    """Takes spectral clipping away again, attached or as a callback; the trainer's own clipping is back."""
+    for callback in _callbacks_of(trainer):
+        trainer.remove_callback(callback)
+        if callback._trainer is not None:
+            for owner, name in ((trainer, "train"), (trainer, "log"), (trainer.accelerator, "clip_grad_norm_")):
+                vars(owner).pop(name, None)
+
+
+def _claim(state: TrainerState, callback: SpectralClipCallback) -> None:
+    """A callback is not told of the others: the first leaves its mark on the state, which each train() makes anew."""
+    if vars(state).setdefault("_spectralclip", callback) is not callback:
+        raise ValueError("two SpectralClipCallbacks would clip twice: give the Trainer one")
+
+
+def _callbacks_of(trainer: Trainer) -> list[SpectralClipCallback]:
+    return [c for c in trainer.callback_handler.callbacks if isinstance(c, SpectralClipCallback)]
 
 
 def _checkpoint_directory(args: TrainingArguments, state: TrainerState) -> pathlib.Path:

@@ -36,7 +36,7 @@ at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double max_s
                           const ClipGradOptions& options = {}, bool error_if_nonfinite = false,
                           at::Tensor* statuses = nullptr);
 
-// ok < not_converged < rank_exhausted < out_of_range < factorization_failed < not_finite.
+// ok < not_converged < rank_exhausted < out_of_range < factorization_failed < out_of_memory < not_finite.
 [[nodiscard]] ClipStatus worse(ClipStatus a, ClipStatus b) noexcept;
 
 // Clamps the singular values of a matrix (m, n) or of each of a batch (…, m, n) in place. Returns the reports as

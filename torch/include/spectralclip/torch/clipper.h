@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "spectralclip/clipper.h"
+#include "spectralclip/torch/step_report.h"
 
 namespace spectralclip::torch {
 
@@ -51,19 +52,24 @@ class SpectralClipper {
   SpectralClipper(SpectralClipper&&) noexcept;
   SpectralClipper& operator=(SpectralClipper&&) noexcept;
 
-  // Clips the gradients of all parameters. Returns the total norm before clipping, 0-d, on the first gradient's device
-  // and not waited for; not finite when a gradient is not; a CPU zero without gradients.
-  at::Tensor step();
+  // Clips the gradients of all parameters. The report's total_norm is the norm before clipping, 0-d, on the first
+  // gradient's device and not waited for; not finite when a gradient is not; a CPU zero without gradients.
+  StepReport step();
   // Clips the given gradients instead of the parameters' own; undefined ones count as absent.
-  at::Tensor step(const std::vector<at::Tensor>& gradients);
+  StepReport step(const std::vector<at::Tensor>& gradients);
   // Clips one parameter's gradient alone, inside backward: its layers advance, the others and steps() do not.
   at::Tensor step_parameter(std::size_t parameter, const at::Tensor& gradient);
 
+  // The layers as they are, without waiting: names, rules, hints; what a device did lately is not in their clips.
+  [[nodiscard]] std::span<const LayerReport> layers() const noexcept;
   // What the latest step did, per layer. Waits for the device where the gradients live on one.
-  [[nodiscard]] StepReport report() const;
+  [[nodiscard]] spectralclip::StepReport report() const;
   // The same as numbers (layers x kReportFields, float64), left where they are; rows of layers without a gradient are
   // NaN.
   [[nodiscard]] at::Tensor report_values() const;
+
+  // The threshold of each layer in words, "ema(0.9)", in the order of the report.
+  [[nodiscard]] std::vector<std::string> thresholds() const;
 
   [[nodiscard]] std::size_t parameter_count() const noexcept;
   [[nodiscard]] std::int64_t steps() const noexcept;
@@ -77,10 +83,13 @@ class SpectralClipper {
   void deserialize(std::span<const std::uint8_t> bytes);
   void save(const std::string& path) const;  // atomic
   void load(const std::string& path);
+  // What the latest load could not take over as it was (Clipper::load_notes).
+  [[nodiscard]] std::span<const std::string> load_notes() const noexcept;
 
  private:
+  friend struct SpectralClipperInternals;  // torch/model/internals.h: for operators of this tree
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // reports look whether it is still there
 };
 
 }  // namespace spectralclip::torch

@@ -43,10 +43,20 @@ void validate(const GradientClipOptions& options);
 class GradientClipper {
  public:
   virtual ~GradientClipper() = default;
+  // The parameters it was made for, tied ones once.
+  [[nodiscard]] const std::vector<at::Tensor>& parameters() const noexcept { return parameters_; }
   // After backward, before the optimizer. Returns the total norm before clipping: 0-d, on the first gradient's device
   // and not waited for; a CPU zero without gradients. Absent gradients are ignored; non-finite ones do what they do in
-  // torch (global_norm spreads them), except that spectral and soft leave such a matrix alone.
-  virtual at::Tensor before_step() = 0;
+  // torch (global_norm spreads them), except that spectral and soft leave such a matrix alone. What cannot be written
+  // (an expanded gradient) is refused before anything is.
+  virtual at::Tensor before_step();
+  // The same of other values than the gradients, updates for instance: values[i], of the shape of parameters()[i], in
+  // place; undefined ones are absent.
+  virtual at::Tensor clip(const std::vector<at::Tensor>& values) = 0;
+  // Whether values may come one at a time, through clip_one() instead of clip(), with the same result; a total norm
+  // needs all of them.
+  [[nodiscard]] virtual bool is_separable() const { return true; }
+  virtual at::Tensor clip_one(std::size_t parameter, const at::Tensor& value);
   // After the optimizer; lr is the rate it used (soft_update softens (new - old) / lr, nothing for lr = 0). Others do
   // nothing.
   virtual void after_step(double lr) { (void)lr; }
@@ -56,6 +66,12 @@ class GradientClipper {
   // StateFileError when the bytes are another kind's.
   [[nodiscard]] virtual std::vector<std::uint8_t> serialize() const { return {}; }
   virtual void deserialize(std::span<const std::uint8_t> bytes);
+
+ protected:
+  explicit GradientClipper(const NamedTensors& parameters);
+
+ private:
+  std::vector<at::Tensor> parameters_;
 };
 
 // Keeps the parameters (not copies of them); tied tensors count once.

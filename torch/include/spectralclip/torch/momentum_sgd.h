@@ -8,7 +8,10 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "spectralclip/torch/clip_directions.h"
 
 namespace spectralclip::torch {
 
@@ -57,9 +60,15 @@ class MomentumSgd : public ::torch::optim::Optimizer {
   // Hides LibTorch's, which would drop the group's options: do not call it through an Optimizer&.
   void add_param_group(const ::torch::optim::OptimizerParamGroup& group);
   at::Tensor step(LossClosure closure = nullptr) override;
+  // Clips the directions that momentum gives before they are taken; without a function nobody does. The buffers stay as
+  // they are.
+  void set_direction_clip(DirectionClip clip) { direction_clip_ = std::move(clip); }
   void save(::torch::serialize::OutputArchive& archive) const override;
   // Replaces options and state of all groups; after a failure both are as they were.
   void load(::torch::serialize::InputArchive& archive) override;
+
+ private:
+  DirectionClip direction_clip_;
 };
 
 }  // namespace spectralclip::torch

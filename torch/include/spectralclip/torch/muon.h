@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "spectralclip/rules.h"
@@ -93,9 +94,15 @@ class Muon : public ::torch::optim::Optimizer {
   // Hides LibTorch's, which would drop the group's options: do not call it through an Optimizer&.
   void add_param_group(const ::torch::optim::OptimizerParamGroup& group);
   at::Tensor step(LossClosure closure = nullptr) override;
+  // Clips the directions that momentum gives before they are taken; without a function nobody does. The buffers stay as
+  // they are.
+  void set_direction_clip(DirectionClip clip) { direction_clip_ = std::move(clip); }
   void save(::torch::serialize::OutputArchive& archive) const override;
   // Replaces options and state of all groups; after a failure both are as they were.
   void load(::torch::serialize::InputArchive& archive) override;
+
+ private:
+  DirectionClip direction_clip_;
 };
 
 // Two groups, always: [0] what `rules`, then default_rules(), call spectral and has two axes or more, with the options
