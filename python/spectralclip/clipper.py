@@ -98,6 +98,7 @@ class SpectralClipper:
         margin: Optional[float] = None,
         max_passes: Optional[int] = None,
         max_columns: Optional[int] = None,
+        device_columns: Optional[int] = None,
         exhausted: Optional[Exhausted] = None,
         seed: Optional[int] = None,
         rules: Rules = (),
@@ -114,7 +115,7 @@ class SpectralClipper:
         given = {
             "method": method, "rank": rank, "oversampling": oversampling, "power_passes": power_passes,
             "tolerance": tolerance, "margin": margin, "max_passes": max_passes, "max_columns": max_columns,
-            "exhausted": exhausted, "seed": seed,
+            "device_columns": device_columns, "exhausted": exhausted, "seed": seed,
         }  # fmt: skip
         self._defaults: dict[str, object] = {name: value for name, value in given.items() if value is not None}
         raises = on_nonfinite == "raise"
