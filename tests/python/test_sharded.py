@@ -122,7 +122,8 @@ def test_partial_sums_the_drop_in_and_experts(tmp_path):
                 columns = singles // length
                 assert singles == columns * length and doubles == 1 + columns**2 and 2 <= columns <= 16
             others = [doubles for singles, doubles in sizes if singles == 0]
-            assert set(others) <= {1, 2, 26}  # norms of updates, who has a gradient, the comparison of ranks
+            # Nothing, norms of updates, who has a gradient, the comparison of ranks.
+            assert set(others) <= {0, 1, 2, 26}
             assert sent == sum(4 * singles + 8 * doubles for singles, doubles in sizes)
 
         for name, (total, after) in rank["drop_in"].items():
