@@ -233,7 +233,7 @@ def test_another_models_state_names_what_differs(trained):
     assert "experts" in refused(trained, other_state(fewer_experts))
 
 
-def test_a_state_of_another_policy_keeps_the_steps_and_starts_the_thresholds_anew():
+def test_a_state_of_another_policy_keeps_the_steps_and_what_it_can_of_the_past():
     """Options may change between runs: the past under the options of today."""
     parameters = make_parameters("float32")
     ema = make_clipper(parameters, "tracked", "ema", "core")
@@ -242,7 +242,7 @@ def test_a_state_of_another_policy_keeps_the_steps_and_starts_the_thresholds_ane
     quantile.load_state_dict(ema.state_dict())
     assert quantile.steps == 4 and quantile.report()[0].steps == 4
     first, second = run(quantile, parameters, 4, 6)
-    assert set(first["tau"]) == {"inf"} and "inf" not in second["tau"]
+    assert "inf" not in first["tau"] and "inf" not in second["tau"]  # the window starts with the average
 
 
 def test_damaged_bytes_are_refused(trained):

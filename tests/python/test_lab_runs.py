@@ -190,7 +190,8 @@ def test_every_method_clips_to_the_threshold(tmp_path, method):
 @pytest.mark.parametrize("noise", ["none", "gaussian", "pareto", "rank_gaussian", "rank_pareto"])
 def test_every_noise_reaches_the_gradients(tmp_path, noise):
     words = settings(train__steps=100, mlp__samples=500, optimizer__lr=CALM)
-    noisy = settings(noise__kind=noise, noise__probability=1, noise__scale=0.01)
+    given = {} if noise == "none" else {"noise__probability": 1, "noise__scale": 0.01}
+    noisy = settings(noise__kind=noise, **given)
     assert call("run", SPECTRAL, *words, *noisy, "--out", tmp_path / "run").returncode == 0
     assert call("run", SPECTRAL, *words, *settings(noise__kind="none"), "--out", tmp_path / "clean").returncode == 0
     first, clean = (lines(tmp_path / name / "metrics.jsonl")[0] for name in ("run", "clean"))

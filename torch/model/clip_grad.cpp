@@ -54,14 +54,14 @@ Given distinct(const std::vector<at::Tensor>& gradients) {
   return given;
 }
 
-// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice. One layer a tensor, so one row; what
-// is not finite makes the sum NaN.
-at::Tensor norm_with_repetitions(const at::Tensor& rows, const std::vector<double>& times) {
+// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice, `norm` has it once. One layer a tensor,
+// so one row; what is not finite makes the sum NaN.
+at::Tensor norm_with_repetitions(const at::Tensor& norm, const at::Tensor& rows, const std::vector<double>& times) {
   const at::Tensor status = rows.select(1, static_cast<std::int64_t>(ReportField::status));
   const at::Tensor norms = rows.select(1, static_cast<std::int64_t>(ReportField::norm_before));
   at::Tensor squares = at::where(status.isnan(), 0.0, norms.square());
   squares.masked_fill_(status == static_cast<double>(ClipStatus::not_finite), std::numeric_limits<double>::quiet_NaN());
-  at::Tensor sum = squares.sum();
+  at::Tensor sum = norm.to(squares.options()).square();
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (times[i] > 1) sum = sum + squares.select(0, static_cast<std::int64_t>(i)) * (times[i] - 1);
   }
@@ -127,7 +127,7 @@ at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double max_s
   SpectralClipper clipper(given.gradients, constant);
   const at::Tensor norm = clipper.step(given.gradients);
   if (statuses != nullptr) *statuses = statuses_of(clipper.report_values(), given.places).to(first->device());
-  return (given.repeated() ? norm_with_repetitions(clipper.report_values(), given.times) : norm).to(result);
+  return (given.repeated() ? norm_with_repetitions(norm, clipper.report_values(), given.times) : norm).to(result);
 }
 
 double clip_grad_spectral_(const std::vector<at::Tensor>& parameters, double max_sigma, const ClipGradOptions& options,
