@@ -40,7 +40,6 @@ struct ClipOptions {
   int max_passes = 8;                          // tracked: the budget, in reads of the matrix
   std::int64_t max_columns = 64;               // tracked: widest subspace that a free rank may grow to
   Exhausted exhausted = Exhausted::automatic;  // tracked with a free rank: when the budget or the columns are used up
-  std::int64_t device_columns = 8;             // tracked by ATen operators: vectors followed, and lowered in a step at least
   bool observe_only = false;                   // report what would be clipped, write nothing
   bool measure_time = false;                   // fill ClipReport::seconds
   std::uint64_t seed = 0;  // random columns come from (seed, matrix id, step, pass): an address, not a state

@@ -114,7 +114,7 @@ class SpectralClipper:
         given = {
             "method": method, "rank": rank, "oversampling": oversampling, "power_passes": power_passes,
             "tolerance": tolerance, "margin": margin, "max_passes": max_passes, "max_columns": max_columns,
-            "device_columns": device_columns, "exhausted": exhausted, "seed": seed,
+            "exhausted": exhausted, "seed": seed,
         }  # fmt: skip
         self._defaults: dict[str, object] = {name: value for name, value in given.items() if value is not None}
         raises = on_nonfinite == "raise"

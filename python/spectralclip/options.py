@@ -18,8 +18,7 @@ class ClipOptions(TypedDict, total=False):
     - ``rank``: the most directions that are clipped; None for as many as needed (sketched: 10)
     - ``oversampling``, ``power_passes``: of sketched
     - ``tolerance``: wanted relative error of the removed part; ``margin``: values within tau (1 + margin) need not be
-      lowered; ``max_passes``: the budget, in reads of the matrix; ``max_columns``: widest subspace;
-      ``device_columns``: directions that are followed by ATen operators, where the width is fixed; ``exhausted``: what
+      lowered; ``max_passes``: the budget, in reads of the matrix; ``max_columns``: widest subspace; ``exhausted``: what
       to do when they are used up, "go_exact" (finish by gram), "report" (say so in the status), or "auto": stateless
       calls finish, clippers report.  Of tracked
     - ``seed``: of the random columns
@@ -33,6 +32,5 @@ class ClipOptions(TypedDict, total=False):
     margin: float
     max_passes: int
     max_columns: int
-    device_columns: int
     exhausted: Exhausted
     seed: int

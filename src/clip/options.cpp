@@ -69,7 +69,6 @@ void validate(const ClipOptions& options) {
                        " must lie in (0, 0.1]");
   require_within("max_passes", options.max_passes, 1, 64);
   require_within<std::int64_t>("max_columns", options.max_columns, 8, 512);
-  require_within<std::int64_t>("device_columns", options.device_columns, 1, 504);
 }
 
 }  // namespace spectralclip

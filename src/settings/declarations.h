@@ -17,7 +17,6 @@ void visit_clip(Options& o, See&& see) {
   see("margin", o.margin, "number in (0, 0.1]", "tracked, sketched: values within tau (1 + margin) need not be lowered");
   see("max_passes", o.max_passes, "integer in [1, 64]", "tracked: the budget, in reads of a matrix");
   see("max_columns", o.max_columns, "integer in [8, 512]", "tracked: widest subspace of a free rank");
-  see("device_columns", o.device_columns, "integer in [1, 504]", "tracked on a device: directions followed and lowered at least");
   see("exhausted", o.exhausted, "go_exact, report, auto", "budget used up: finish by gram, or say so (auto: clippers)");
   see("observe_only", o.observe_only, "true, false", "report what would be clipped, write nothing");
   see("measure_time", o.measure_time, "true, false", "fill the report's seconds per stage");

@@ -82,6 +82,6 @@ def test_results_do_not_depend_on_the_global_generator(backend):
     for seed in (1, 2):
         torch.manual_seed(seed)
         G = torch.randn(30, 20, generator=torch.Generator().manual_seed(0))
-        clip_singular_values_(G, 1.0, method="sketched", rank=3, power_passes=1, backend=backend)
+        clip_singular_values_(G, 1.0, method="sketched", rank=3, power_passes=0, backend=backend)
         results.append(bits(G))
     assert results[0] == results[1]

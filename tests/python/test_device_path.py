@@ -257,31 +257,6 @@ def test_the_mode_lets_pass_what_does_not_wait():
         torch.empty(3).to("meta")
 
 
-class Counting(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.operators = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.operators += 1
-        return function(*args, **(kwargs or {}))
-
-
-# Views included; what they were when this was written, and a little room.  The batch does not matter much, nor do shapes.
-@pytest.mark.parametrize(
-    ("shapes", "most"),
-    [([(40, 30)] * 8, 540), ([(300, 700), (300, 300), (300, 1000), (1000, 300)] * 3, 640)],
-    ids=["one shape", "four shapes"],
-)
-def test_operators_of_a_warm_step(shapes, most):
-    gradients = [torch.randn(shape) for shape in shapes]
-    clipper = make_clipper({str(i): g for i, g in enumerate(shapes)}, gradients, method="tracked", backend="aten")
-    for _ in range(3):
-        with Counting() as mode:
-            real_step(clipper, [g.clone() for g in gradients])
-    assert mode.operators <= most
-
-
 # --- (c) the results of the core ------------------------------------------------------------------------------------
 
 

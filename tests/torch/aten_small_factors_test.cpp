@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The k x k functions of the ATen path against eigenpairs in float64, on spectra that are hard for them.
+// The k x k factorisations of the ATen path against Eigen, and the masked Cholesky against the core's branches.
 #include <gtest/gtest.h>
 
-#include <Eigen/Eigenvalues>
+#include <Eigen/Cholesky>
 #include <cmath>
-#include <functional>
+#include <limits>
 #include <random>
 
 #include "aten/small_factors.h"
 #include "constants.h"
+#include "factor/small_eigen.h"
 #include "support/compare.h"
+#include "support/factorizations.h"
 #include "support/oracle.h"
 #include "support/reference.h"
 #include "torch/aten_engine.h"
@@ -20,132 +22,165 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-struct Known {
-  VectorXd values;
-  MatrixXd A;
-  MatrixXd Q;
-  [[nodiscard]] MatrixXd of(const std::function<double(double)>& f) const {
-    return Q * values.unaryExpr(f).asDiagonal() * Q.transpose();
-  }
-};
-
-Known with_values(const VectorXd& values, std::mt19937_64& random) {
+MatrixXd symmetric_with(const VectorXd& values, std::mt19937_64& random) {
   const MatrixXd Q = random_basis(values.size(), values.size(), random);
   const MatrixXd A = Q * values.asDiagonal() * Q.transpose();
-  return {values, (A + A.transpose()) / 2, Q};
+  return (A + A.transpose()) / 2;
 }
 
-at::Tensor batch_of(const MatrixXd& A) { return to_tensor(A).unsqueeze(0).contiguous(); }
-at::Tensor identity_of(Index k) { return at::eye(k, at::kDouble); }
+at::Tensor stacked(const std::vector<MatrixXd>& matrices) {
+  std::vector<at::Tensor> tensors;
+  for (const MatrixXd& A : matrices) tensors.push_back(to_tensor(A));
+  return at::stack(tensors);
+}
 
-// x^-1/2 on the interval that was asked for; the error falls as the terms say.
-TEST(AtenInverseRoot, IsTheRootOnItsInterval) {
+double off_diagonal(const MatrixXd& A) { return (A - MatrixXd(A.diagonal().asDiagonal())).norm(); }
+
+// Random, tied, of both signs, rank one and zero, all of one side in one batch.
+std::vector<MatrixXd> assorted(Index k, std::mt19937_64& random) {
+  std::vector<MatrixXd> matrices;
+  for (int i = 0; i < 20; ++i) matrices.push_back(symmetric_with(gaussian(k, 1, random), random));
+  matrices.push_back(symmetric_with(VectorXd::Ones(k), random));
+  VectorXd tied = VectorXd::Ones(k);
+  tied.tail(k / 2).setConstant(-3);
+  matrices.push_back(symmetric_with(tied, random));
+  matrices.push_back(symmetric_with(VectorXd::Unit(k, 0), random));
+  matrices.push_back(MatrixXd::Zero(k, k));
+  matrices.push_back(MatrixXd(VectorXd::LinSpaced(k, -1, 1).asDiagonal()));
+  return matrices;
+}
+
+TEST(AtenJacobi, EigenpairsOfAssortedMatrices) {
   std::mt19937_64 random(1);
-  for (const auto& [reach, terms, error] : {std::tuple{1e-6, 24, 1e-6}, {1e-3, 16, 1e-7}, {2.5e-5, 18, 2e-6}}) {
-    const Index k = 16;
-    const VectorXd values = (VectorXd::LinSpaced(k, 2 * std::log(reach), 0).array()).exp();
-    for (const double top : {1.0, 1e12}) {
-      const MatrixXd diagonal = (top * values).asDiagonal();
-      const auto rational = torch::aten::make_inverse_root(reach, top, terms, identity_of(k));
-      const MatrixXd root = to_eigen(torch::aten::inverse_root(batch_of(diagonal), rational)[0]);
-      for (Index i = 0; i < k; ++i) EXPECT_NEAR(root(i, i) * std::sqrt(diagonal(i, i)), 1, error) << reach << " " << i;
+  for (const Index k : {1, 2, 3, 7, 8, 12, 16, 20, 24, 32}) {
+    const std::vector<MatrixXd> matrices = assorted(k, random);
+    const auto eigen = torch::aten::symmetric_eigen(stacked(matrices), torch::aten::sweeps_for(k, at::kDouble));
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      SCOPED_TRACE("k = " + std::to_string(k) + ", matrix " + std::to_string(i));
+      const MatrixXd X = to_eigen(eigen.vectors[static_cast<std::int64_t>(i)]);
+      const VectorXd values = to_eigen(eigen.values[static_cast<std::int64_t>(i)].unsqueeze(1));
+      const double rounding = 8 * kEps * static_cast<double>(k) * matrices[i].norm();
+      EXPECT_TRUE(close(values, symmetric_eigenvalues(matrices[i]).reverse(), rounding));
+      EXPECT_TRUE(close(X.transpose() * X, MatrixXd::Identity(k, k), 8 * kEps * static_cast<double>(k * k)));
+      EXPECT_TRUE(close(X.transpose() * matrices[i] * X, values.asDiagonal().toDenseMatrix(), rounding * 4));
     }
-    const Known known = with_values(values.cwiseMax(1e-6), random);
-    const auto rational = torch::aten::make_inverse_root(reach, 1, terms, identity_of(k));
-    const MatrixXd root = to_eigen(torch::aten::inverse_root(batch_of(known.A), rational)[0]);
-    const double near = (10 * error + 1e-9) * std::sqrt(1 / known.values.minCoeff());
-    EXPECT_TRUE(close(root, known.of([](double x) { return 1 / std::sqrt(x); }), near));
   }
 }
 
-// Beyond its interval the sum is smaller, never larger.
-TEST(AtenInverseRoot, IsSmallerBeyondItsInterval) {
-  const auto rational = torch::aten::make_inverse_root(1e-3, 1, 16, identity_of(1));
-  for (const double x : {0.0, 1e-9, 1e-7, 10.0, 1e6}) {
-    const double root = torch::aten::inverse_root(at::full({1, 1, 1}, x, at::kDouble), rational).item<double>();
-    EXPECT_GT(root, 0);
-    EXPECT_LE(root, x == 0 ? 1e4 : 1 / std::sqrt(x) * (1 + 1e-6));
+// The shorter run for float32 work: off the diagonal eps of float32 is left, of the values its square.
+TEST(AtenJacobi, FewerSweepsForFloat32) {
+  std::mt19937_64 random(9);
+  for (const Index k : {8, 12, 16, 24}) {
+    const std::vector<MatrixXd> matrices = assorted(k, random);
+    const auto eigen = torch::aten::symmetric_eigen(stacked(matrices), torch::aten::sweeps_for(k, at::kFloat));
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      const MatrixXd X = to_eigen(eigen.vectors[static_cast<std::int64_t>(i)]);
+      const double left = off_diagonal(X.transpose() * matrices[i] * X);
+      EXPECT_LE(left, std::numeric_limits<float>::epsilon() * matrices[i].norm()) << "k = " << k << ", matrix " << i;
+    }
   }
 }
 
-TEST(AtenSign, TellsValuesApartThatStandOutsideItsReach) {
+// One sweep is not enough: the test above can fail.
+TEST(AtenJacobi, OneSweepIsNotEnough) {
   std::mt19937_64 random(2);
-  const double reach = 2.5e-5;
-  const auto rational = torch::aten::make_inverse_root(reach, 1, 18, identity_of(16));
-  VectorXd straddling = VectorXd::LinSpaced(16, -1, 1);
-  straddling.head(8) << -reach, reach, -2 * reach, 2 * reach, -0.999999, 0.999999, -10 * reach, 10 * reach;
-  VectorXd tied = VectorXd::Constant(16, -4 * reach);
-  tied.head(3).setConstant(1 - 1e-12);
-  for (const VectorXd& values :
-       {straddling, tied, VectorXd(VectorXd::Constant(16, -1)), VectorXd(VectorXd::Ones(16))}) {
-    const Known known = with_values(values, random);
-    const MatrixXd sign = to_eigen(torch::aten::matrix_sign(batch_of(known.A), rational)[0]);
-    EXPECT_TRUE(close(sign, known.of([](double x) { return x > 0 ? 1.0 : -1.0; }), 1e-7));
-  }
+  const MatrixXd A = symmetric_with(gaussian(16, 1, random), random);
+  const MatrixXd X = to_eigen(torch::aten::symmetric_eigen(stacked({A}), 1).vectors[0]);
+  EXPECT_GT(off_diagonal(X.transpose() * A * X), 1e-3 * A.norm());
 }
 
-TEST(AtenLargestEigenvalue, LiesBetweenItsBounds) {
+// Small eigenvalues of D C D (C well conditioned, D graded over ten orders) to relative accuracy, as a spike of 1e5
+// beside a bulk needs them. The truth: squares of the singular values of the Cholesky factor, in extended precision.
+TEST(AtenJacobi, GradedMatricesKeepSmallEigenvalues) {
   std::mt19937_64 random(3);
-  const Index k = 16;
-  VectorXd spike = VectorXd::LinSpaced(k, 1, 0.1);
-  spike[3] = 1e12;
-  const VectorXd close_pair = VectorXd::Constant(k, 1 - 1e-5) + 1e-5 * VectorXd::Unit(k, 2);
-  for (const VectorXd& values : {spike, close_pair, VectorXd(VectorXd::Ones(k)), VectorXd(VectorXd::Unit(k, 5))}) {
-    const Known known = with_values(values, random);
-    const auto bounds = torch::aten::largest_eigenvalue(batch_of(known.A));
-    const double truth = values.maxCoeff();
-    EXPECT_LE(bounds.low.item<double>(), truth * (1 + 100 * kEps));
-    EXPECT_GE(bounds.low.item<double>(), truth * (1 - 2e-5));
-    EXPECT_GE(bounds.high.item<double>(), truth * (1 - 100 * kEps));
-    EXPECT_LE(bounds.high.item<double>(), truth * std::pow(k, 1.0 / 4096) * (1 + 1e-9));
+  for (const Index k : {4, 12, 16, 24}) {
+    std::vector<MatrixXd> matrices;
+    for (int i = 0; i < 10; ++i) {
+      const MatrixXd C =
+          MatrixXd::Identity(k, k) + 0.3 / static_cast<double>(k) * symmetric_with(gaussian(k, 1, random), random);
+      VectorXd d = (VectorXd::LinSpaced(k, 0, -10).array() * std::log(10.0)).exp();
+      std::shuffle(d.begin(), d.end(), random);
+      matrices.push_back(d.asDiagonal() * C * d.asDiagonal());
+    }
+    const auto eigen = torch::aten::symmetric_eigen(stacked(matrices), torch::aten::sweeps_for(k, at::kDouble));
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      const Extended L = Eigen::LLT<Extended>(matrices[i].cast<long double>()).matrixL();
+      const VectorXd values = jacobi_svd(L).sigma.array().square().cast<double>();
+      const VectorXd ours = to_eigen(eigen.values[static_cast<std::int64_t>(i)].unsqueeze(1));
+      for (Index j = 0; j < k; ++j) EXPECT_NEAR(ours[j] / values[j], 1, 64 * kEps * static_cast<double>(k));
+    }
   }
-  const auto zero = torch::aten::largest_eigenvalue(at::zeros({1, 4, 4}, at::kDouble));
-  EXPECT_EQ(zero.low.item<double>(), 0);
-  EXPECT_LE(zero.high.item<double>(), 1e-280);
 }
 
-// A contraction of W that is orthonormal but for the ridge, whatever the lengths of W's columns; zeros where there is
-// none.
-TEST(AtenRidge, MakesAContraction) {
+TEST(AtenCholesky, InverseOfAWellConditionedMatrix) {
   std::mt19937_64 random(4);
-  const Index k = 9;
-  for (const int kind : {0, 1, 2}) {
-    MatrixXd W = gaussian(40, k, random);
-    if (kind == 1) W.col(5) *= 1e8;
-    if (kind == 2) {
-      W.col(4).setZero();
-      W.col(6) = W.col(0) + W.col(1);
-    }
-    const double ridge = 1e-6;
-    const auto factor = torch::aten::ridge_cholesky(batch_of(W.transpose() * W), ridge, identity_of(k));
-    const MatrixXd Q = W * to_eigen(factor.inverse[0]).transpose();
-    const Eigen::SelfAdjointEigenSolver<MatrixXd> values(Q.transpose() * Q);
-    EXPECT_LE(values.eigenvalues().maxCoeff(), 1 + 1e-9);
-    if (kind != 2) {
-      EXPECT_GE(values.eigenvalues().minCoeff(), 1 - 1e-3);
-      continue;
-    }
-    EXPECT_EQ(Q.col(4).norm(), 0);
-    EXPECT_LE(Q.col(6).norm(), 1e-3);  // what depends on others holds nothing
+  for (const Index k : {1, 5, 12, 20}) {
+    const MatrixXd X = gaussian(3 * k, k, random);
+    const MatrixXd A = X.transpose() * X;
+    const auto cholesky = torch::aten::inverse_cholesky(stacked({A}), 1e-12);
+    const MatrixXd inverse = to_eigen(cholesky.inverse[0]);
+    EXPECT_TRUE(
+        close(inverse * A * inverse.transpose(), MatrixXd::Identity(k, k), 100 * kEps * static_cast<double>(k * k)));
+    EXPECT_EQ(MatrixXd(inverse.triangularView<Eigen::StrictlyUpper>()).norm(), 0);
+    EXPECT_EQ(cholesky.independent.sum().item<std::int64_t>(), k);
   }
 }
 
-TEST(AtenLeadingRows, ComeFirstAndAreOrthonormal) {
+// Which columns are dropped, and what is left of T^-1: exactly what the core's branches give.
+TEST(AtenCholesky, DropsDependentColumnsAsTheCoreDoes) {
   std::mt19937_64 random(5);
-  const Index k = 12;
-  VectorXd values = VectorXd::LinSpaced(k, 1e-3, 1e-4);
-  values[7] = 1e6;
-  values[2] = 1;
-  values[11] = 0.1;
-  const Known known = with_values(values, random);
-  const at::Tensor A = batch_of(known.A);
-  const at::Tensor trace = at::full({1}, known.A.trace(), at::kDouble);
-  const MatrixXd X = to_eigen(torch::aten::leading_rows_first(A, trace, identity_of(k), 3)[0]);
-  EXPECT_TRUE(close(X * X.transpose(), MatrixXd::Identity(k, k), 1e-6));
-  for (const auto& [row, index] : {std::pair<Index, Index>{0, 7}, {1, 2}, {2, 11}}) {
-    EXPECT_GT(std::abs(X.row(row).dot(known.Q.col(index))), 0.99) << row;
+  const Index k = 9;
+  std::vector<MatrixXd> matrices;
+  for (int i = 0; i < 8; ++i) {
+    MatrixXd X = gaussian(6 + i % 4, k, random);  // rank 6 to 9
+    if (i > 3) X.col(2) = X.col(0) + X.col(1);
+    if (i > 5) X.col(4).setZero();
+    matrices.push_back(X.transpose() * X);
   }
+  const double drop = 1e-10;
+  const auto ours = torch::aten::inverse_cholesky(stacked(matrices), drop);
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    SCOPED_TRACE(i);
+    const RowMajor A = matrices[i];
+    RowMajor factor(k, k);
+    RowMajor inverse(k, k);
+    const Independence independence = inverse_cholesky(A.data(), k, drop, factor.data(), inverse.data());
+    const auto at = static_cast<std::int64_t>(i);
+    EXPECT_EQ(ours.independent[at].sum().item<std::int64_t>(), independence.columns);
+    EXPECT_NEAR(ours.weakest[at].item<double>(), independence.weakest, 1e-4 * independence.weakest);
+    EXPECT_TRUE(close(to_eigen(ours.inverse[at]), inverse, 1e-6 * inverse.norm()));
+  }
+}
+
+TEST(AtenOrthonormalize, SpansTheSameInOrder) {
+  std::mt19937_64 random(6);
+  MatrixXd X = gaussian(40, 6, random);
+  X.col(3) = 2 * X.col(0) - X.col(2);
+  const auto result = torch::aten::orthonormalize(stacked({X}), 1e-10);
+  const MatrixXd Q = to_eigen(result.Q[0]);
+  VectorXd ones = VectorXd::Ones(6);
+  ones[3] = 0;
+  EXPECT_TRUE(close(Q.transpose() * Q, ones.asDiagonal().toDenseMatrix(), 1e-13));
+  for (const Index c : {1, 2, 6}) {  // the first c columns of Q hold the first c columns of X
+    const MatrixXd head = Q.leftCols(c);
+    EXPECT_TRUE(close(head * (head.transpose() * X.leftCols(c)), X.leftCols(c), 1e-12 * X.norm()));
+  }
+}
+
+TEST(AtenEigenvalueBound, IsAboveByTheRootItPromises) {
+  std::mt19937_64 random(7);
+  for (const Index f : {1, 2, 4, 7}) {
+    for (const double spread : {0.0, 0.5, 6.0}) {
+      const VectorXd values = (gaussian(f, 1, random).array() * spread).exp();
+      const MatrixXd K = symmetric_with(values, random);
+      const double bound = torch::aten::largest_eigenvalue_bound(stacked({K}))[0].item<double>();
+      EXPECT_GE(bound, values.maxCoeff() * (1 - 100 * kEps));
+      EXPECT_LE(bound, values.maxCoeff() * std::pow(static_cast<double>(f), 1.0 / 64) * (1 + 100 * kEps));
+    }
+  }
+  EXPECT_EQ(torch::aten::largest_eigenvalue_bound(at::zeros({1, 4, 4}, at::kDouble))[0].item<double>(), 0);
 }
 
 }  // namespace

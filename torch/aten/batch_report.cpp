@@ -20,8 +20,7 @@ Tensor status_of(const BatchReport& report) {
   if (report.unconverged.defined()) status.masked_fill_(report.unconverged, number(ClipStatus::not_converged));
   if (report.exhausted.defined()) status.masked_fill_(report.exhausted, number(ClipStatus::rank_exhausted));
   status.masked_fill_(report.finite.logical_not(), number(ClipStatus::not_finite));
-  const Tensor beyond = report.out_of_range.defined() ? report.out_of_range : report.norm_before.isinf();
-  return status.masked_fill_(beyond, number(ClipStatus::out_of_range));
+  return status.masked_fill_(report.norm_before.isinf(), number(ClipStatus::out_of_range));
 }
 
 Tensor bound_kind_of(const BatchReport& report) {
@@ -32,33 +31,26 @@ Tensor bound_kind_of(const BatchReport& report) {
 
 }  // namespace
 
-// Fields that hold sizes are the norm where nothing was looked at, changes are zero.
 Tensor to_rows(const BatchReport& report) {
   const auto constant = [&](double value) { return at::full_like(report.tau, value); };
-  const Tensor zero = constant(0);
-  const std::array<Tensor, kReportFields> fields = {zero,
+  const auto size = [&](const Tensor& x) {
+    return at::where(report.finite, x, report.norm_before);
+  };
+  const auto change = [&](const Tensor& x) { return at::where(report.finite, x, 0.0); };
+  const std::array<Tensor, kReportFields> fields = {status_of(report),
                                                     constant(number(report.method)),
                                                     report.tau,
-                                                    report.sigma_max,
-                                                    report.clipped,
-                                                    report.norm_before,
-                                                    report.norm_after,
-                                                    report.removed_energy,
-                                                    report.sigma_bound,
+                                                    size(report.sigma_max),
+                                                    change(report.clipped),
+                                                    size(report.norm_before),
+                                                    size(report.norm_after),
+                                                    change(report.removed_energy),
+                                                    size(report.sigma_bound),
                                                     bound_kind_of(report),
-                                                    report.error_estimate,
+                                                    change(report.error_estimate),
                                                     constant(report.passes),
                                                     constant(static_cast<double>(report.columns))};
-  std::array<Tensor, kReportFields> unlooked = fields;
-  for (const auto field : {ReportField::sigma_max, ReportField::norm_after, ReportField::sigma_bound}) {
-    unlooked[static_cast<std::size_t>(field)] = report.norm_before;
-  }
-  for (const auto field : {ReportField::clipped, ReportField::removed_energy, ReportField::error_estimate}) {
-    unlooked[static_cast<std::size_t>(field)] = zero;
-  }
-  const Tensor rows = at::where(report.finite.unsqueeze(1), at::stack(fields, 1), at::stack(unlooked, 1));
-  rows.select(1, static_cast<std::int64_t>(ReportField::status)).copy_(status_of(report));
-  return rows;
+  return at::stack(fields, 1);
 }
 
 }  // namespace spectralclip::torch::aten

@@ -14,11 +14,10 @@ struct BatchReport {
   Method method = Method::tracked;
   int passes = 0;
   std::int64_t columns = 0;
-  at::Tensor finite;        // L, bool: the norm is; what is not was left alone
-  at::Tensor out_of_range;  // L, bool; undefined: an infinite norm tells
-  at::Tensor exhausted;     // L, bool; undefined: none is
-  at::Tensor unconverged;   // L, bool; undefined: none is
-  at::Tensor certain;       // L, bool; undefined: all are
+  at::Tensor finite;       // L, bool: the norm is; what is not was left alone
+  at::Tensor exhausted;    // L, bool; undefined: none is
+  at::Tensor unconverged;  // L, bool; undefined: none is
+  at::Tensor certain;      // L, bool; undefined: all are
   // L, float64:
   at::Tensor tau;
   at::Tensor sigma_max;

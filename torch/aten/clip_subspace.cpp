@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fixed sequence: rows kept from the last step and fresh random ones, a pass, the rows that it turned them into and
-// as many fresh ones again, a second pass, the update. Everything between the passes is one batch whatever the shapes.
+// Passes before the last only turn the columns towards the leading vectors: their Z is orthonormalised, no eigenvalues
+// are asked for. The last pass has fresh columns beside them, drawn after the others were known, and gives triplets,
+// probe and certificate. Per batch about 1500 small operators, whatever L.
 #include "aten/clip_subspace.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "aten/findings.h"
-#include "aten/matrix_batch.h"
 #include "aten/random_columns.h"
+#include "aten/ritz.h"
 #include "aten/storage.h"
-#include "aten/subspace_work.h"
+#include "subspace/certificate.h"
 #include "subspace/search.h"
 
 namespace spectralclip::torch::aten {
@@ -20,193 +19,281 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kSketchedRank = 10;  // the paper's r, as in the core
-constexpr int kPasses = 2;
-constexpr int kColdPasses = 2;    // more, when the host knows that there is nothing to start from
-constexpr int kStepsBetween = 2;  // of the QR iteration (small_factors.h) between the passes …
-constexpr int kStepsToKeep = 3;   // … and where some rows are left behind
+constexpr int kTrackedPasses = 2;
+constexpr int kColdPasses = 2;  // more, when the host knows that there is nothing to start from
 
-Tensor quadratic_trace(const Tensor& A, const Tensor& B) { return (at::bmm(A, B) * A).sum({1, 2}); }  // tr A B A
-
-// What the passes brought, and whether that is enough.
-struct Search {
-  Projection projection;
-  Unseen unseen;
-  Tensor norm;      // L: Frobenius
-  Tensor finite;    // L, bool: no entry is NaN or infinite
-  Tensor in_range;  // L, bool: finite, and squares neither overflow nor vanish
+struct Plan {
+  std::int64_t kept = 0;   // vectors carried to the next step
+  std::int64_t width = 0;  // columns of the passes before the last
+  std::int64_t fresh = 0;  // columns that the last pass has besides
+  std::int64_t limit = 0;  // values that may be lowered
   int passes = 0;
+  double drop = 0;      // columns of W: as in the core (subspace/search.h)
+  double drop_row = 0;  // columns of Z, which only start the next pass: a tenth of a percent of noise does no harm
 };
 
+Plan tracked_plan(const MatrixBatch& G, const ClipOptions& options, bool cold) {
+  Plan plan;
+  plan.kept = options.rank.value_or(kKeptColumns);
+  plan.width = plan.kept + kFreshColumns;
+  plan.fresh = kFreshColumns;
+  plan.passes = kTrackedPasses + (cold ? kColdPasses : 0);
+  // When the columns span everything, every value is known and none need be left.
+  const bool all = !options.rank && G.smaller_side() <= plan.width + plan.fresh;
+  plan.limit = all ? plan.width + plan.fresh : plan.kept;
+  return plan;
+}
+
+Plan sketched_plan(const MatrixBatch& G, const ClipOptions& options) {
+  Plan plan;
+  const std::int64_t rank = std::min(options.rank.value_or(kSketchedRank), G.smaller_side());
+  plan.width = std::min(rank + options.oversampling, G.smaller_side());
+  plan.limit = rank;
+  plan.passes = 1 + options.power_passes;
+  return plan;
+}
+
+Plan make_plan(const MatrixBatch& G, const ClipOptions& options, bool cold) {
+  Plan plan = options.method == Method::sketched ? sketched_plan(G, options) : tracked_plan(G, options, cold);
+  const bool single = G.work() == at::kFloat;
+  plan.drop = single ? 1e-6 : 1e-10;
+  plan.drop_row = single ? 1e-8 : 1e-12;
+  return plan;
+}
+
+// The kept vectors, random columns where there are none, and random columns beside them: L x n x width.
+Tensor starting_columns(const Plan& plan, const BatchSubspace& state, std::int64_t n) {
+  Tensor columns = random_columns(state.keys, state.steps, 0, n, plan.width);
+  if (plan.kept > 0 && state.V.defined()) {
+    const Tensor known = at::linalg_vector_norm(state.V, 2, {1}, true) > 0;
+    Tensor head = columns.slice(2, 0, plan.kept);
+    head.copy_(at::where(known, state.V.to(at::kDouble), head));
+  }
+  return orthonormalize(columns, plan.drop_row).Q;
+}
+
+// Columns of the next pass: Z, orthonormalised. After a spike a thousand times larger than the rest Z holds nothing but
+// the spike; the columns that went in then take the places of those that were lost.
+Tensor turned_columns(const Plan& plan, const Products& products) {
+  const Tensor before = products.V.slice(2, 0, plan.kept > 0 ? plan.kept : plan.width);
+  const Orthonormal all = orthonormalize(at::cat({products.Z, before}, 2), plan.drop_row);
+  const Tensor order = at::argsort(all.factor.independent.logical_not().to(at::kInt), /*stable=*/true, 1);
+  const Tensor first = order.slice(1, 0, plan.width).unsqueeze(1);
+  return all.Q.gather(2, first.expand({-1, all.Q.size(1), -1}));
+}
+
+struct Columns {
+  Tensor V;
+  Tensor fresh_factor;  // ritz.h
+};
+
+Columns last_columns(const Plan& plan, const BatchSubspace& state, const Tensor& V) {
+  if (plan.fresh == 0) return {V, {}};
+  const Tensor fresh = random_columns(state.keys, state.steps, 1, V.size(1), plan.fresh);
+  const Orthonormal all = orthonormalize(at::cat({V, fresh}, 2), plan.drop_row);
+  const Tensor gram_rows = all.gram.slice(1, plan.width);               // A = T T^T, so A T^-T = T
+  const Tensor inverse_rows = all.factor.inverse.slice(1, plan.width);  // f x k
+  return {all.Q, at::bmm(gram_rows, inverse_rows.transpose(1, 2))};
+}
+
+Ritz search(const Plan& plan, const ScaledBatch& batch, const BatchSubspace& state) {
+  Tensor V = starting_columns(plan, state, batch.matrices.cols());
+  for (int pass = 1; pass < plan.passes; ++pass) V = turned_columns(plan, run_pass(batch, V));
+  const Columns last = last_columns(plan, state, V);
+  const std::int64_t sweeps = sweeps_for(last.V.size(2), batch.matrices.work());
+  return solve_ritz(run_pass(batch, last.V), last.fresh_factor, plan.drop, sweeps);
+}
+
+// Everything below is in scaled units, per matrix (L) or per value (L x k).
+struct Verdict {
+  Tensor tau, level;    // L x 1
+  Tensor lowered;       // L x k, bool: which values go to tau
+  Tensor count;         // L: how many
+  Tensor after;         // L x k: values left inside the subspace
+  Tensor complete;      // L, bool: the subspace spans everything
+  Tensor removed;       // L: sum of sigma^2 - tau^2
+  Tensor norm_squared;  // L: before
+  Tensor next;          // L: largest value that may be missing, as a scale for convergence
+  Tensor error;         // L: relative error of the removed part
+  Tensor beyond;        // L, bool: more values above the level than may be lowered
+};
+
+// A scale for convergence: the last value found, or the root mean square of what is unseen;
+// directions that only the fresh columns of the last pass hold count as missing.
+Tensor next_sigma(const Plan& plan, const Ritz& ritz, const Verdict& verdict, std::int64_t smaller) {
+  const Tensor captured = ritz.sigma.square().sum(1);
+  const Tensor unseen = (verdict.norm_squared - captured).clamp_min_(0);
+  const Tensor left = (static_cast<double>(smaller) - ritz.independent).clamp_min_(1);
+  const std::int64_t held = plan.fresh > 0 ? plan.width : plan.width - 1;
+  const Tensor place = (ritz.independent - 1).clamp_(0, static_cast<double>(held)).to(at::kLong).unsqueeze(1);
+  const Tensor last = ritz.sigma.gather(1, place).squeeze(1);
+  return at::where(verdict.complete, 0.0, at::maximum(last, (unseen / left).sqrt_()));
+}
+
+// Vector i is off by sine_i rho_i^2, its sigma by sigma_i (sine_i rho_i)^2 / 2, rho_i = next / sigma_i.
+Tensor error_of_removed(const Ritz& ritz, const Verdict& verdict) {
+  constexpr double kErrorSafety = 2.0;  // measured true / estimated error
+  const Tensor rho = verdict.next.unsqueeze(1) / at::where(ritz.sigma > 0, ritz.sigma, 1.0);
+  const Tensor excess = at::where(verdict.lowered, ritz.sigma - verdict.tau, 0.0);
+  const Tensor turned = ritz.sine * rho * rho * excess;
+  const Tensor shortened = at::where(verdict.lowered, 0.5 * ritz.sigma * (ritz.sine * rho).square(), 0.0);
+  const Tensor removed = excess.square().sum(1);
+  const Tensor error = (turned.square() + shortened.square()).sum(1);
+  return at::where(removed > 0, kErrorSafety * (error / removed).sqrt(), 0.0);
+}
+
+Verdict judge(const Plan& plan, const ScaledBatch& batch, const Ritz& ritz, const Tensor& tau,
+              const ClipOptions& options) {
+  const std::int64_t k = ritz.sigma.size(1);
+  const std::int64_t smaller = batch.matrices.smaller_side();
+  Verdict v;
+  v.tau = (tau * batch.scale).unsqueeze(1);
+  const double band = dead_band(storage_type(batch.matrices.storage()));
+  v.level = v.tau * (1 + std::max(band, options.margin / 4));  // as in the core (clip/subspace_clip.cpp)
+  const Tensor place = at::arange(k, tau.options());
+  const Tensor above = ritz.sigma > v.level;
+  v.lowered = above.logical_and(place < static_cast<double>(plan.limit));
+  v.count = v.lowered.sum(1).to(at::kDouble);
+  v.after = at::where(v.lowered, v.tau, ritz.sigma);
+  v.complete = ritz.independent >= static_cast<double>(smaller);
+  v.removed = (ritz.sigma.square() - v.after.square()).sum(1);
+  v.norm_squared = at::where(batch.finite, (batch.norm * batch.scale).square(), 0.0);
+  v.next = next_sigma(plan, ritz, v, smaller);
+  v.error = error_of_removed(ritz, v);
+  v.beyond = above.sum(1) > plan.limit;
+  return v;
+}
+
+// Leading right vectors, orthonormalised in order of sigma (numerics.md, section 2): L x n x count.
+Tensor leading_vectors(const Plan& plan, const Ritz& ritz) {
+  const std::int64_t count = std::min(std::max(plan.limit, plan.kept), ritz.Y.size(2));
+  return orthonormalize(ritz.Y.slice(2, 0, count), plan.drop).Q;
+}
+
+// G <- G (I - Y M Y^T), M = 1 - tau / sigma.
+void lower_to_tau(const ScaledBatch& batch, const Ritz& ritz, const Verdict& verdict, const Tensor& vectors) {
+  const at::ScalarType work = batch.matrices.work();
+  const std::int64_t count = vectors.size(2);
+  const Tensor lowered = verdict.lowered.slice(1, 0, count).unsqueeze(1);
+  const Tensor M = (1 - verdict.tau / ritz.sigma).slice(1, 0, count).unsqueeze(1);
+  const Tensor Y = at::where(lowered, vectors, 0.0).to(work);
+  const Tensor P = at::where(lowered, batch.matrices.times(Y) * at::where(lowered, M, 0.0).to(work), 0.0);
+  batch.matrices.subtract(P, Y, verdict.count > 0);
+}
+
+// The core's coupled_eigenvalue (subspace/certificate.h) for L matrices: a, e_squared L x k; b L. Halved until what is
+// left of the interval is 1e-6 of the couplings.
+Tensor coupled_eigenvalue(const Tensor& a, const Tensor& e_squared, const Tensor& b) {
+  constexpr int kHalvings = 20;
+  Tensor low = at::maximum(a.amax(1), b);
+  Tensor high = low + e_squared.sum(1).sqrt_();
+  for (int i = 0; i < kHalvings; ++i) {
+    const Tensor x = (low + high) / 2;
+    const Tensor enough = (e_squared / (x.unsqueeze(1) - a)).sum(1) <= x - b;
+    high = at::where(enough, x, high);
+    low = at::where(enough, low, x);
+  }
+  return high;
+}
+
+// Theorems 1 and 2 of docs/numerics.md, as in the core (clip/subspace_clip.cpp: fill_bound), with the rounding of this
+// search, whose columns of W may be nearly dependent. One probe was looked at, by nobody who could have read on.
+// What is left has the values `after` inside the subspace, at most h outside, and couplings of at most
+// sigma_i h sine_i between them, tau^2 / sigma_i h sine_i for those that were lowered.
+void fill_certificate(const Plan& plan, const ScaledBatch& batch, const Ritz& ritz, const Verdict& verdict,
+                      const ClipOptions& options, BatchReport& report) {
+  const ScalarType storage = storage_type(batch.matrices.storage());
+  const double rounding = dead_band(storage);
+  const double stored = batch.matrices.storage() == batch.matrices.work() ? 0.0 : storage_epsilon(storage);
+  const auto columns = static_cast<double>(ritz.sigma.size(1));
+  const Tensor sigma_max = ritz.sigma.select(1, 0);
+  const Tensor norm_after = report.norm_after * batch.scale;
+  const Tensor largest = verdict.after.amax(1);
+  const Tensor amplified = rounding * sigma_max * ritz.weakest.rsqrt();
+  const Tensor outside = (norm_after.square() - verdict.after.square().sum(1)).clamp_min_(0);
+  const Tensor energy = at::where(verdict.complete, 0.0, outside) + rounding * norm_after.square() +
+                        columns * (2 * largest + amplified) * amplified;
+  Tensor unseen = energy;
+  if (ritz.probe.defined()) {
+    const double radius_squared = small_ball_radius_squared(plan.fresh, kEstimateFailure);
+    const Tensor probe_rounding = rounding * sigma_max * verdict.norm_squared.sqrt();
+    const Tensor probe = ((ritz.probe + probe_rounding.square()) / radius_squared).sqrt_();
+    report.certain = energy <= probe;
+    unseen = at::minimum(energy, probe);
+  }
+  const Tensor hidden = at::where(verdict.complete, 0.0, unseen);
+  const Tensor divisor = at::where(ritz.sigma > 0, ritz.sigma, 1.0);
+  const Tensor shrunk = at::where(verdict.lowered, verdict.after.square() / divisor, ritz.sigma);
+  const Tensor coupling = (shrunk * ritz.sine).square() * hidden.unsqueeze(1);
+  const Tensor known = coupled_eigenvalue(verdict.after.square(), coupling, hidden).sqrt_();
+  const Tensor written = at::where(verdict.count > 0, norm_after, 0.0);
+  report.sigma_bound = (known + amplified + rounding * norm_after + stored * written) / batch.scale;
+
+  // ok is a promise (report.h): nothing above tau (1 + margin), and the removed part is accurate to three times this.
+  const Tensor tau = verdict.tau.squeeze(1);
+  const Tensor removed = at::where(verdict.lowered, ritz.sigma - verdict.tau, 0.0).square_().sum(1).sqrt_();
+  const Tensor inexact = verdict.error * removed > options.tolerance * removed + options.margin * tau;
+  const Tensor full = (verdict.count >= static_cast<double>(plan.limit)).logical_and_(verdict.complete.logical_not());
+  const Tensor left = known > tau * (1 + options.margin);
+  report.exhausted = full.logical_and(left).logical_or_(verdict.beyond);
+  report.unconverged = left.logical_or(inexact);
+}
+
+void remember(const Plan& plan, const ScaledBatch& batch, const Tensor& vectors, BatchSubspace& state) {
+  Tensor kept = vectors.slice(2, 0, plan.kept).to(batch.matrices.work());
+  if (kept.size(2) < plan.kept) kept = at::constant_pad_nd(kept, {0, plan.kept - kept.size(2)});
+  const Tensor before = state.V.defined() ? state.V : at::zeros_like(kept);
+  state.V = at::where(batch.finite.view({-1, 1, 1}), kept, before);
+}
+
 // What does not fit a batch of these shapes starts anew. True: nothing is known of any matrix.
-bool prepare(const std::vector<Tensor>& matrices, const ClipOptions& options, const BatchStream& stream,
-             BatchSubspace& state) {
-  const at::Device device = matrices[0].device();
+bool prepare(const MatrixBatch& matrices, const Plan& plan, const BatchStream& stream, BatchSubspace& state) {
+  const at::Device device = matrices.matrices()[0].device();
   if (!state.keys.defined()) state.keys = stream_keys(stream, device);
-  if (!state.steps.defined()) {
-    state.steps = at::zeros({static_cast<std::int64_t>(matrices.size())}, at::dtype(at::kLong).device(device));
+  if (!state.steps.defined()) state.steps = at::zeros({matrices.count()}, at::dtype(at::kLong).device(device));
+  if (plan.kept == 0) return true;
+  if (state.V.defined() && state.V.sizes() != at::IntArrayRef({matrices.count(), matrices.cols(), plan.kept})) {
+    state.V = Tensor();
   }
-  if (!state.work || !state.work->fits(matrices)) state.work = std::make_shared<SubspaceWork>(matrices, options);
-  const Tensor& rows = state.work->first.V;
-  const bool known = options.method != Method::sketched && state.V.defined() && state.V.size(1) == state.work->kept &&
-                     state.V.size(2) == rows.size(2);
-  if (!known) state.V = Tensor();
-  return !known;
-}
-
-// Most values to lower; 0: all that are found.
-std::int64_t rank_limit(const ClipOptions& options) {
-  return options.method == Method::sketched ? options.rank.value_or(kSketchedRank) : options.rank.value_or(0);
-}
-
-void set_rows(const SkinnyRows& rows, const Tensor& values) {
-  Tensor V = rows.V;
-  V.copy_(values);
-}
-
-// Rows of one length, orthonormal or nearly; those that depend on earlier ones are rounding, at most that long.
-Tensor orthonormal(const Tensor& rows, const Tensor& identity) {
-  constexpr double kRidge = 1e-13;
-  return at::bmm(ridge_cholesky(at::bmm(rows, rows.transpose(1, 2)), kRidge, identity).inverse, rows);
-}
-
-// Squares of float32 outside [1e-24, 1e30] lose entries, as in the core; zero is zero.
-Tensor in_range_of(const Tensor& norm, const Tensor& largest, at::ScalarType work) {
-  const double low = work == at::kDouble ? 1e-100 : 1e-12;
-  return at::logical_or(largest == 0, norm > low).logical_and_(norm < 1e-9 / (low * low));
-}
-
-// Warm: fresh rows, then those kept. A huge spike is then taken by a fresh row, and the others stay what they are.
-Search run(const MatrixBatch& G, const BatchSubspace& state, bool cold, const ClipOptions& options) {
-  const SubspaceWork& work = *state.work;
-  const std::int64_t width = work.first.V.size(1), n = work.first.V.size(2), f = kFreshColumns;
-  const Tensor positions = cold ? row_positions(width + f, n, state.keys.device()) : work.positions;
-  const Tensor random = random_rows(state.keys, state.steps, positions) * work.spread;
-  const Tensor begin = random.slice(1, 0, cold ? width : f), fresh = random.slice(1, cold ? width : f);
-  const auto turned = [&](int steps) { return next_rows(project(work.first, work), work.first, work, width, steps); };
-  Search s;
-  const int most = std::min(options.max_passes, kPasses + kColdPasses);
-  s.passes = !cold ? kPasses : options.method == Method::sketched ? 1 + options.power_passes : most;
-  set_rows(work.first, cold ? begin : at::cat({begin, state.V}, 1));
-  s.norm = G.pass_with_norms(work.first);
-  const Tensor largest = at::linalg_vector_norm(work.first.W, std::numeric_limits<double>::infinity(), {1, 2});
-  s.finite = largest < std::numeric_limits<double>::infinity();
-  for (int pass = kPasses; pass < s.passes; ++pass) {
-    set_rows(work.first, orthonormal(turned(kStepsBetween), identity_of(work.first, work)));
-    G.pass(work.first);
-  }
-  set_rows(work.last, orthonormal(at::cat({turned(kStepsBetween), fresh}, 1), work.identity) * work.within);
-  G.pass(work.last);
-  s.projection = project(work.last, work);
-  s.unseen = look_at_unseen(s.projection, work.last, work, s.norm);
-  s.in_range = at::logical_and(s.finite, in_range_of(s.norm, largest, G.work()));
-  return s;
-}
-
-// Theorem 1 of docs/numerics.md with matrices: ||G'|| <= x when x^2 I - A' - h^2 / (x^2 - h^2) J' is positive
-// semidefinite. A' = E A E is what is left inside, J' = E^2 J E^2 bounds its couplings to what is unseen. Rounding: of
-// Z, grown into B; of the update; of storing.
-void certify(const Search& s, const Lowering& lowering, const Tensor& tau, const ClipOptions& options,
-             at::ScalarType storage_of, BatchReport& report) {
-  constexpr double kRoom = 17.0 / 16;  // where h leaves no room below tau: any x^2 above h^2 gives a bound
-  constexpr double kLeastRoom = 1.0 / 64;
-  const ScalarType storage = storage_type(storage_of);
-  const bool stores = storage_of != work_type(storage_of);
-  const Projection& p = s.projection;
-  const Tensor& h = s.unseen.squared;
-  const Tensor inside = at::bmm(at::bmm(lowering.E, p.A), lowering.E);
-  const Tensor square = at::bmm(lowering.E, lowering.E);
-  const Tensor coupled = at::bmm(at::bmm(square, s.unseen.residual), square);
-  const Tensor removed_squares = p.trace - inside.diagonal(0, 1, 2).sum(1);
-  const Tensor energy = s.norm.square();
-  report.removed_energy = (removed_squares / energy.clamp_min(1e-290)).clamp_(0, 1);
-  const Tensor hidden = (energy - p.trace).clamp_min_(0).masked_fill_(s.unseen.complete, 0);
-  report.norm_after = (p.trace - removed_squares).clamp_min_(0).add_(hidden).sqrt_();
-  report.sigma_max = s.unseen.sigma_max_squared.sqrt();
-
-  const Tensor amplified = report.sigma_max * p.gain * (4 * work_epsilon(storage));
-  const Tensor stored =
-      at::add(s.norm * (dead_band(storage) / 4), report.norm_after, stores ? storage_epsilon(storage) : 0);
-  const Tensor rounding = at::addcmul(amplified, stored, lowering.any.to(at::kDouble));
-  const Tensor goal = (tau * (1 + options.margin)).sub_(rounding).clamp_(0, 1e100).square_();
-  const Tensor unlimited = tau == std::numeric_limits<double>::infinity();
-  const Tensor room = (goal > h * kRoom).masked_fill_(unlimited, false);
-  const Tensor x = at::where(room, goal, h * kRoom);
-  const Tensor left = at::addcmul(inside, coupled, cube(h / (x - h).clamp_min_(1e-290)));
-  const auto [factor, failed] =
-      at::linalg_cholesky_ex(at::diag_embed(x.unsqueeze(1).expand({-1, left.size(1)})) - left);
-  const Tensor bounded = at::logical_and(room, failed == 0);
-  const Tensor largest = at::maximum(x, at::linalg_vector_norm(left, 2, {1, 2}));
-  report.sigma_bound = at::where(bounded, x, largest).sqrt_() + rounding;
-  report.certain = s.unseen.certain;
-
-  // Vector i is off by s_i h^2 / (sigma_i^2 - h^2); rounding of B moves it by its size over sigma_i.
-  const Tensor& t = s.unseen.typical;
-  const Tensor apart = (1 - t / lowering.level_squared).clamp_min_(kLeastRoom);
-  const Tensor turned = (2 * quadratic_trace(lowering.M, coupled)).clamp_min_(0).sqrt_() * t / (apart * tau.square());
-  const Tensor removed = quadratic_trace(lowering.M, p.A).clamp_min_(0).sqrt_();
-  const Tensor error = (turned + amplified).mul_(lowering.any);
-  report.error_estimate = error / removed.clamp_min(1e-290);
-  const Tensor exact = error <= at::add(tau * (options.margin / 200), removed, options.tolerance);
-  const Tensor settled = at::logical_and(bounded, exact).logical_or_(unlimited);
-  const std::int64_t room_for = rank_limit(options) > 0 ? rank_limit(options) : followed_rows(options);
-  const Tensor full = at::logical_and(lowering.count >= static_cast<double>(room_for), s.unseen.complete.logical_not());
-  report.exhausted = full.logical_and_(bounded.logical_not()).logical_or_(lowering.beyond);
-  report.unconverged = at::logical_and(settled.logical_and(lowering.beyond.logical_not()).logical_not(), s.finite);
-}
-
-// G (I - B^T F B) as G - (G Y^T) (M Y), Y = E B / tau: orthonormal rows above the level. Zero where nothing is lowered.
-void lower(const MatrixBatch& G, const Search& s, const Lowering& lowering, const Tensor& tau, const Tensor& changed,
-           const SkinnyRows& rows) {
-  const Tensor left = cube(changed.logical_not());
-  const Tensor Y = (at::bmm(lowering.E, s.projection.B) / cube(tau)).masked_fill_(left, 0);
-  set_rows(rows, Y);
-  Tensor MY = rows.Z;
-  MY.copy_(at::bmm(lowering.M, Y)).masked_fill_(left, 0);
-  G.subtract(rows, changed);
-}
-
-void remember(const Search& s, BatchSubspace& state) {
-  const SubspaceWork& work = *state.work;
-  const Tensor rows = next_rows(s.projection, work.last, work, work.kept, kStepsToKeep);
-  const Tensor length = at::linalg_vector_norm(rows, 2, {2}, true).clamp_min_(1e-290);
-  const Tensor unit = (rows / length).to(at::kFloat);
-  // A checkpoint holds float32; a run that goes on must not know more than one that is resumed.
-  const Tensor before = state.V.defined() ? state.V : at::zeros_like(unit);
-  state.V = at::where(cube(s.in_range), at::nan_to_num(unit, 0, 0, 0), before);
+  return !state.V.defined();
 }
 
 }  // namespace
 
-std::int64_t followed_rows(const ClipOptions& options) noexcept {
-  if (options.method == Method::sketched) return rank_limit(options) + options.oversampling;
-  return std::max(options.device_columns, rank_limit(options));
-}
-
-BatchReport clip_by_subspace(const std::vector<Tensor>& matrices, const Tensor& tau, const ClipOptions& options,
+BatchReport clip_by_subspace(const MatrixBatch& matrices, const Tensor& tau, const ClipOptions& options,
                              const BatchStream& stream, BatchSubspace& state) {
-  const bool cold = prepare(matrices, options, stream, state);
-  const MatrixBatch G(matrices);
-  const Search s = run(G, state, cold, options);
-  const double band = std::max(dead_band(storage_type(G.storage())), options.margin / 4);  // as in the core
-  const Lowering lowering = lower_above(s.projection, tau, band, rank_limit(options), *state.work);
+  const bool cold = prepare(matrices, make_plan(matrices, options, true), stream, state);
+  const Plan plan = make_plan(matrices, options, cold);
+  const ScaledBatch batch = measure(matrices);
+  const Ritz ritz = search(plan, batch, state);
+  Verdict verdict = judge(plan, batch, ritz, tau, options);
+  const Tensor vectors = leading_vectors(plan, ritz);
 
   BatchReport report;
   report.method = options.method == Method::sketched ? Method::sketched : Method::tracked;
-  report.passes = s.passes;
-  report.columns = state.work->last.V.size(1);
-  report.finite = s.in_range;
-  report.out_of_range = at::logical_and(s.finite, s.in_range.logical_not());
+  report.passes = plan.passes;
+  report.columns = ritz.sigma.size(1);
+  report.finite = batch.finite;
   report.tau = tau;
-  report.norm_before = s.norm;
-  report.clipped = lowering.count;
-  certify(s, lowering, tau, options, G.storage(), report);
-  report.unconverged.logical_or_(report.out_of_range);
-  if (options.method != Method::sketched) remember(s, state);
+  report.sigma_max = ritz.sigma.select(1, 0) / batch.scale;
+  report.clipped = verdict.count;
+  report.norm_before = batch.norm;
+  report.removed_energy = at::where(verdict.norm_squared > 0, verdict.removed / verdict.norm_squared, 0.0).clamp_(0, 1);
+  report.error_estimate = verdict.error;
+  const Tensor predicted = (verdict.norm_squared - verdict.removed).clamp_min_(0).sqrt_() / batch.scale;
+  report.norm_after = at::where(verdict.count > 0, predicted, batch.norm);
+  fill_certificate(plan, batch, ritz, verdict, options, report);
   if (!options.observe_only) {
-    Tensor changed = at::logical_and(lowering.any, s.in_range);
-    if (finishes_dense(options)) changed = changed.logical_and(report.unconverged.logical_not());
-    lower(G, s, lowering, tau, changed, state.work->last);
+    if (finishes_dense(options)) {  // what did not settle is left to clip_dense as it came
+      const Tensor left = report.exhausted.logical_or(report.unconverged);
+      verdict.lowered = verdict.lowered.logical_and(left.logical_not().unsqueeze(1));
+      verdict.count = at::where(left, 0.0, verdict.count);
+    }
+    lower_to_tau(batch, ritz, verdict, vectors);
+    report.norm_after = at::where(verdict.count > 0, matrices.norms(), report.norm_after);
   }
+  if (plan.kept > 0) remember(plan, batch, vectors, state);
+  state.steps = state.steps + batch.finite;
   return report;
 }
 

@@ -39,17 +39,12 @@ Tensor stream_keys(const BatchStream& stream, const at::Device& device) {
   return whole_numbers(keys, device);
 }
 
-Tensor row_positions(std::int64_t k, std::int64_t n, const at::Device& device) {
-  const auto numbers = at::dtype(at::kLong).device(device);
-  const Tensor rows = at::arange(k, numbers).mul_(std::int64_t{1} << 32).unsqueeze(1);
-  return (rows + at::arange(n, numbers)).mul_(signed_bits(kGolden)).unsqueeze(0);
-}
-
-// The 53 upper bits as an odd signed number: never zero, below 1 in size.
-Tensor random_rows(const Tensor& keys, const Tensor& steps, const Tensor& positions) {
-  const Tensor address = mixed(at::add(keys, steps, signed_bits(kGolden))).view({-1, 1, 1});
-  const Tensor bits = at::bitwise_right_shift(mixed(address + positions), 11).bitwise_or_(1);
-  return bits.to(at::kDouble).mul_(kSqrt3 * 0x1p-52);
+// 13 integer operations an entry. The 53 upper bits as an odd signed number: never zero, below 1 in size.
+Tensor random_columns(const Tensor& keys, const Tensor& steps, std::int64_t pass, std::int64_t n, std::int64_t k) {
+  const Tensor address = mixed(mixed(keys + steps * signed_bits(kGolden)) + pass).unsqueeze(1);
+  const Tensor position = at::arange(n * k, keys.options()).mul_(signed_bits(kGolden)).unsqueeze(0);
+  const Tensor bits = at::bitwise_right_shift(mixed(address + position), 11).bitwise_or_(1);
+  return bits.to(at::kDouble).mul_(kSqrt3 * 0x1p-52).view({keys.size(0), n, k});
 }
 
 }  // namespace spectralclip::torch::aten

@@ -18,9 +18,6 @@ namespace spectralclip::torch::aten {
   return at::exp2(at::where(at::isfinite(x).logical_and_(x > 0), exponent, 0.0));
 }
 
-// One number a matrix, beside L x k x k.
-[[nodiscard]] inline at::Tensor cube(const at::Tensor& x) { return x.view({-1, 1, 1}); }
-
 // Whole numbers, one operator each: a copy from the host would wait for the device, and a fake tensor takes none.
 [[nodiscard]] inline at::Tensor whole_numbers(const std::vector<std::int64_t>& values, const at::Device& device) {
   std::vector<at::Tensor> parts;

@@ -4,9 +4,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
-#include "aten/clip_subspace.h"
 #include "aten/matrix_batch.h"
 #include "aten/storage.h"
 #include "constants.h"
@@ -19,8 +19,6 @@ namespace {
 at::Tensor column(const at::Tensor& values, ReportField field) {
   return values.select(1, static_cast<std::int64_t>(field));
 }
-
-constexpr double status_number(ClipStatus status) { return static_cast<double>(static_cast<std::uint8_t>(status)); }
 
 }  // namespace
 
@@ -45,10 +43,10 @@ DeviceBatch::DeviceBatch(const LayerSet& set, const std::vector<DeviceMatrix>& m
     stream_.matrix_ids.push_back(static_cast<std::int64_t>(set.layers[layer].matrix_id));
   }
   places_ = aten::whole_numbers(places, first.device());
-  load_states(set);
+  load_states(set, first.scalar_type());
 }
 
-void DeviceBatch::load_states(const LayerSet& set) {
+void DeviceBatch::load_states(const LayerSet& set, at::ScalarType storage) {
   std::vector<ThresholdState> states;
   std::vector<std::int64_t> steps, clipped;
   for (const std::size_t layer : layers_) {
@@ -61,29 +59,20 @@ void DeviceBatch::load_states(const LayerSet& set) {
   subspace_.steps = steps_;
   const bool observed = std::any_of(states.begin(), states.end(), [](const auto& state) { return state.observed > 0; });
   if (observed) thresholds_.from_states(states);  // a copy from the host; a first step on fake tensors makes none
-  if (treatment_ == Treatment::spectral) load_subspace(set);
+  if (treatment_ == Treatment::spectral) load_subspace(set, storage);
 }
 
-// Padded to the widest layer, as in aten/matrix_batch.h. Undefined, a cold start, when nothing is known of any.
-void DeviceBatch::load_subspace(const LayerSet& set) {
-  std::int64_t width = 0;
-  bool known = false;
+// As many vectors as every layer has.
+void DeviceBatch::load_subspace(const LayerSet& set, at::ScalarType storage) {
+  std::int64_t kept = std::numeric_limits<std::int64_t>::max();
+  for (const std::size_t layer : layers_) kept = std::min(kept, set.layers[layer].subspace.kept);
+  if (kept == 0) return;
+  std::vector<at::Tensor> vectors;
   for (const std::size_t layer : layers_) {
-    width = std::max<std::int64_t>(width, set.reports[layer].cols);
-    known = known || set.layers[layer].subspace.kept > 0;
+    const SubspaceState& saved = set.layers[layer].subspace;
+    vectors.push_back(at::tensor(saved.V).view({saved.kept, saved.cols}).slice(0, 0, kept).t());
   }
-  if (!known) return;
-  const auto L = static_cast<std::int64_t>(layers_.size());
-  const std::int64_t rows = aten::followed_rows(clip_);
-  at::Tensor V = at::zeros({L, rows, width});
-  for (std::int64_t i = 0; i < L; ++i) {
-    const SubspaceState& saved = set.layers[layers_[static_cast<std::size_t>(i)]].subspace;
-    const std::int64_t kept = std::min(saved.kept, rows);
-    if (kept == 0) continue;
-    const at::Tensor vectors = at::tensor(saved.V).view({saved.kept, saved.cols}).slice(0, 0, kept);
-    V.select(0, i).slice(0, 0, kept).slice(1, 0, saved.cols).copy_(vectors);
-  }
-  subspace_.V = V.to(device());
+  subspace_.V = at::stack(vectors).to(work_type(storage)).to(device());
 }
 
 std::vector<at::Tensor> DeviceBatch::tensors_of(const std::vector<DeviceMatrix>& matrices) const {
@@ -119,13 +108,15 @@ void DeviceBatch::clip_spectral(const std::vector<at::Tensor>& G, const at::Tens
   const at::Tensor before = subspace_.V;
   values_ = aten::clip_batch(G, tau, clip_, stream_, subspace_, thresholds_.may_be_zero());
   at::Tensor& V = subspace_.V;
-  if (allowed.defined() && V.defined() && before.defined()) V = at::where(allowed, V, before);
+  if (!V.defined()) return;
+  if (allowed.defined() && before.defined() && before.sizes() == V.sizes()) V = at::where(allowed, V, before);
+  // A checkpoint holds float32; a run that goes on must not know more than one that is resumed.
+  if (V.scalar_type() == at::kDouble) V = V.to(at::kFloat).to(at::kDouble);
 }
 
 // A step that is left counts for nobody, nor for the random columns: their address is what a checkpoint holds.
 void DeviceBatch::observe_and_count(const at::Tensor& allowed) {
-  const at::Tensor status = column(values_, ReportField::status);  // what was not left alone, as spectralclip::observed()
-  at::Tensor seen = (status != status_number(ClipStatus::not_finite)).logical_and_(status != status_number(ClipStatus::out_of_range));
+  at::Tensor seen = column(values_, ReportField::norm_before).isfinite();  // otherwise it was left alone
   if (allowed.defined()) seen = seen.logical_and(allowed);
   const ReportField observed = treatment_ == Treatment::spectral ? ReportField::sigma_max : ReportField::norm_before;
   if (treatment_ != Treatment::skip) thresholds_.observe(column(values_, observed), seen);
@@ -161,14 +152,15 @@ void DeviceBatch::store_states(LayerSet& set) const {
   const std::vector<ThresholdState> states = thresholds_.to_states();
   for (std::size_t i = 0; i < layers_.size(); ++i) set.layers[layers_[i]].threshold_state = states[i];
   if (!subspace_.V.defined()) return;
-  const at::Tensor V = subspace_.V.to(at::kCPU);  // L x kept x n
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    SubspaceState& saved = set.layers[layers_[i]].subspace;
+  const at::Tensor V = subspace_.V.to(at::kCPU, at::kFloat).transpose(1, 2).contiguous();  // L x kept x n
+  const float* first = V.const_data_ptr<float>();
+  for (const std::size_t layer : layers_) {
+    SubspaceState& saved = set.layers[layer].subspace;
     saved.kept = V.size(1);
-    saved.cols = set.reports[layers_[i]].cols;
+    saved.cols = V.size(2);
     saved.columns = saved.kept + kFreshColumns;
-    const at::Tensor own = V.select(0, static_cast<std::int64_t>(i)).slice(1, 0, saved.cols).contiguous();
-    saved.V.assign(own.const_data_ptr<float>(), own.const_data_ptr<float>() + own.numel());
+    saved.V.assign(first, first + saved.kept * saved.cols);
+    first += saved.kept * saved.cols;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers of similar shapes, one type, device and settings that are clipped together by ATen operators. Thresholds, subspaces
+// Layers of equal shape, type, device and settings that are clipped together by ATen operators. Thresholds, subspaces
 // and counters live on the device; they come from the core's form when a batch is made and go back when asked for.
 #pragma once
 
@@ -45,8 +45,8 @@ class DeviceBatch {
 
  private:
   [[nodiscard]] std::vector<at::Tensor> tensors_of(const std::vector<DeviceMatrix>& matrices) const;
-  void load_states(const LayerSet& set);
-  void load_subspace(const LayerSet& set);
+  void load_states(const LayerSet& set, at::ScalarType storage);
+  void load_subspace(const LayerSet& set, at::ScalarType storage);
   [[nodiscard]] at::Tensor tau_where(const at::Tensor& allowed) const;
   void clip_spectral(const std::vector<at::Tensor>& G, const at::Tensor& tau, const at::Tensor& allowed);
   void observe_and_count(const at::Tensor& allowed);

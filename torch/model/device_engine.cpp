@@ -20,9 +20,8 @@ bool DeviceEngine::fits(const std::vector<DeviceMatrix>& matrices) const {
 bool DeviceEngine::batch_together(const DeviceMatrix& a, const DeviceMatrix& b) const {
   const LayerReport& ra = set_.reports[a.layer];
   const LayerReport& rb = set_.reports[b.layer];
-  const bool alike = ra.treatment != Treatment::spectral ||
-                     aten::batch_together(set_.layers[a.layer].clip, {ra.rows, ra.cols}, {rb.rows, rb.cols});
-  return ra.treatment == rb.treatment && alike && set_.layers[a.layer].clip == set_.layers[b.layer].clip &&
+  const bool same_shape = ra.treatment != Treatment::spectral || (ra.rows == rb.rows && ra.cols == rb.cols);
+  return ra.treatment == rb.treatment && same_shape && set_.layers[a.layer].clip == set_.layers[b.layer].clip &&
          set_.layers[a.layer].threshold == set_.layers[b.layer].threshold && same_kind(a.matrix, b.matrix);
 }
 

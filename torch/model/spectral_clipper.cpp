@@ -71,16 +71,6 @@ struct SpectralClipper::Impl final : StepReport::Source {
         set(ClipperInternals::layers(core)),
         engine(set) {
     index_layers();
-    require_honoured(0);
-  }
-
-  // Where a parameter's gradients will go through ATen operators, what those cannot do is refused now.
-  void require_honoured(std::size_t from) const {
-    for (std::size_t i = 0; i < set.layers.size(); ++i) {
-      const Layer& layer = set.layers[i];
-      if (layer.parameter < from || on_core(parameters[layer.parameter].second)) continue;
-      if (set.reports[i].treatment == Treatment::spectral) aten::require_honoured(layer.clip);
-    }
   }
 
   void index_layers() {
@@ -163,11 +153,6 @@ struct SpectralClipper::Impl final : StepReport::Source {
   }
 
   void add_device_matrices(std::size_t p, const at::Tensor& gradient) {
-    const Axes axes = axes_of(p);
-    if (gradient.dim() == 2 && axes.batch == 0 && axes.row == 1) {  // operators take any strides
-      device_matrices.push_back({first_layer[p], gradient});
-      return;
-    }
     const Windowed source = windowed(p, gradient);
     std::size_t layer = first_layer[p];
     for (at::Tensor& matrix : matrices_of(source.tensor, source.window)) {
@@ -379,7 +364,6 @@ void SpectralClipper::add_parameters(const NamedTensors& parameters, const std::
   impl_->core.add(described_ones);
   impl_->parameters.insert(impl_->parameters.end(), parameters.begin(), parameters.end());
   impl_->index_layers();
-  impl_->require_honoured(impl_->parameters.size() - parameters.size());
 }
 
 LayerSet& SpectralClipperInternals::layers(SpectralClipper& clipper) noexcept { return clipper.impl_->set; }
