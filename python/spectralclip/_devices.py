@@ -53,8 +53,8 @@ def backend_of(
             raise ValueError('backend "triton" does not take gradients that are split over ranks; "auto" clips them')
         return None
     if backend != "triton":
-        if options.columns is not None and backend == "core":
-            raise ValueError('device_columns is an option of the backends for devices and of "auto", not of "core"')
+        if options.columns is not None and backend != "auto":
+            raise ValueError(f'device_columns is an option of backend "triton" and of "auto", not of "{backend}"')
         if backend != "auto" or not _triton_works():
             return None
     else:
