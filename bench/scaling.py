@@ -195,8 +195,6 @@ def time_steps(rank: int, kind: str, steps: int) -> float:
 
     import spectralclip
 
-    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank]})
-    torch.set_num_threads(1)
     mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
     named = []
     for number, shape in enumerate(STEP_SHAPES):
@@ -221,6 +219,10 @@ def time_steps(rank: int, kind: str, steps: int) -> float:
 
 
 def time_kinds(rank: int, steps: int) -> dict[str, float]:
+    import torch
+
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank]})
+    torch.set_num_threads(1)
     return {kind: time_steps(rank, kind, steps) for kind in ("replicated", "shared", "split", "replicated")}
 
 
