@@ -15,10 +15,10 @@ import pathlib
 import sys
 
 import torch
-from compare.gpt import GPT, GptShape, batches
-from compare.timing import median
 
 import spectralclip
+from compare.gpt import GPT, GptShape, batches
+from compare.timing import median
 
 MARGIN = 1e-3  # the default of ClipOptions
 ROUNDING = 1e-5  # of float32, in sums of thousands of entries

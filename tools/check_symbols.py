@@ -4,9 +4,9 @@
 
     tools/check_symbols.py --archive libspectralclip.a --shared libspectralclip.so [--module libspectralclip_ops.so]
 
-An archive: every weak symbol (the linker merges those of equal name, whoever compiled them) belongs to the C++ library or
-to this project, and no name mentions a third-party namespace. A shared library: sclip_* and the public C++ interface. A
-module: nothing.
+An archive: every weak symbol (the linker merges those of equal name, whoever compiled them) belongs to the C++ library
+or to this project, and no name mentions a third-party namespace. A shared library: sclip_* and the public C++ interface.
+A module: nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 OWN = re.compile(r"^(spectralclip|spectralclip_eigen|spectralclip_hwy)::")
-# Of the implementation: the C++ library's names, the compiler's own, and functions whose names begin with a return type.
+# Of the implementation: the C++ library's names, the compiler's own, functions whose names begin with a return type.
 RUNTIME = re.compile(r"^(std|__gnu_cxx)::|^DW\.ref\.|^__clang_call_terminate$|^\.L")
 PREFIXES = re.compile(
     r"^(vtable for |typeinfo name for |typeinfo for |guard variable for |construction vtable for |VTT for )"

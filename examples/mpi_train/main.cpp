@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Least squares Y = W X over MPI: every rank holds some rows of W, of its gradient and of Y, and all of X. Heavy-tailed
-// noise of rank one falls on the whole gradient; each rank sees its rows of it. The clipper takes the spike out where it
-// lies: nobody ever has the whole matrix.   mpirun -n 2 mpi_train
+// noise of rank one falls on the whole gradient; each rank sees its rows of it. The clipper takes the spike out where
+// it lies: nobody ever has the whole matrix.   mpirun -n 2 mpi_train
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -48,14 +48,16 @@ double train(spectralclip::MpiReduction& reduction, bool clip) {
       for (std::int64_t b = 0; b < kBatch; ++b) {
         double off = 0;
         for (std::int64_t j = 0; j < kCols; ++j)
-          off += (W[static_cast<std::size_t>(i * kCols + j)] - truth[static_cast<std::size_t>((first + i) * kCols + j)]) *
-                 X[static_cast<std::size_t>(j * kBatch + b)];
+          off +=
+              (W[static_cast<std::size_t>(i * kCols + j)] - truth[static_cast<std::size_t>((first + i) * kCols + j)]) *
+              X[static_cast<std::size_t>(j * kBatch + b)];
         squares += off * off / (kBatch * kRows);
         for (std::int64_t j = 0; j < kCols; ++j)
           G[static_cast<std::size_t>(i * kCols + j)] += off * X[static_cast<std::size_t>(j * kBatch + b)] / kBatch;
       }
       for (std::int64_t j = 0; j < kCols; ++j)
-        G[static_cast<std::size_t>(i * kCols + j)] += spike * u[static_cast<std::size_t>(first + i)] * u[static_cast<std::size_t>(kRows + j)];
+        G[static_cast<std::size_t>(i * kCols + j)] +=
+            spike * u[static_cast<std::size_t>(first + i)] * u[static_cast<std::size_t>(kRows + j)];
     }
     const spectralclip::Gradient gradient{G.data(), spectralclip::ScalarType::float64, 0};
     if (clip) (void)clipper.step(std::span(&gradient, 1), reduction, spectralclip::serial_executor());
@@ -75,9 +77,10 @@ int main(int argc, char** argv) {
     const double without = train(reduction, false), with = train(reduction, true);
     better = with < without;
     if (reduction.rank() == 0)
-      std::printf("%d ranks, %d steps: loss %.4g unclipped, %.4g clipped; %.0f bytes a step exchanged, the gradient has %.0f\n",
-                  reduction.ranks(), kSteps, without, with, static_cast<double>(reduction.bytes()) / kSteps,
-                  8.0 * kRows * kCols);
+      std::printf(
+          "%d ranks, %d steps: loss %.4g unclipped, %.4g clipped; %.0f bytes a step exchanged, the gradient has %.0f\n",
+          reduction.ranks(), kSteps, without, with, static_cast<double>(reduction.bytes()) / kSteps,
+          8.0 * kRows * kCols);
   }
   MPI_Finalize();
   return better ? 0 : 1;

@@ -38,7 +38,7 @@ ClipReport clip_out_of_range(const AnyMatrix& G, double tau, Method method, bool
 // What a search that did not settle leaves to `gram`; G is as the search's updates left it. Without the memory for that
 // it stays so, and the search's own word, that something may remain, is the answer.
 ClipReport finish_dense(const ClipReport& search, const AnyMatrix& G, double tau, bool write, SubspaceState& state,
-                         ClipFactors* factors) {
+                        ClipFactors* factors) {
   ClipReport report;
   try {
     report = clip_gram(G, tau, write, factors);

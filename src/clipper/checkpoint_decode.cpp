@@ -182,7 +182,8 @@ class Notes {
  public:
   void add(const std::string& note, const std::string& layer) {
     if (note.empty()) return;
-    const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) { return group.first == note; });
+    const auto same =
+        std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) { return group.first == note; });
     if (same == groups_.end()) {
       groups_.push_back({note, {layer}});
     } else {

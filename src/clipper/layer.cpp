@@ -87,8 +87,7 @@ ClipReport run_treatment(Layer& layer, const LayerReport& report, const AnyMatri
   try {
     return treated(layer, report, G, workspace, executor, factors);
   } catch (const std::bad_alloc&) {
-    std::tie(state.cols, state.columns, state.kept, state.calm_steps, state.clipped_lately) =
-        std::tuple_cat(before);
+    std::tie(state.cols, state.columns, state.kept, state.calm_steps, state.clipped_lately) = std::tuple_cat(before);
     if (factors != nullptr) factors->clear();
     ClipReport failed = measured(kInfinity, frobenius_norm(G));
     failed.status = ClipStatus::out_of_memory;

@@ -294,8 +294,8 @@ void ShardedStep::run_round(Bucket& bucket, Executor& executor) {
 namespace {
 // Large layers one after another with all threads inside, small ones side by side.
 template <class Work>
-void for_each_of(std::span<const std::size_t> layers, const LayerSet& set, WorkspacePool& workspaces, Executor& executor,
-                 const Work& work) {
+void for_each_of(std::span<const std::size_t> layers, const LayerSet& set, WorkspacePool& workspaces,
+                 Executor& executor, const Work& work) {
   constexpr std::int64_t kWideEntries = std::int64_t{1} << 20;
   const auto is_wide = [&](std::size_t i) {
     return executor.concurrency() > 1 && set.reports[i].rows * set.reports[i].cols > kWideEntries;

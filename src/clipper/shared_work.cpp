@@ -13,7 +13,8 @@ namespace spectralclip {
 namespace {
 
 double cost_of(const Layer& layer, const LayerReport& report) {
-  if (report.treatment != Treatment::spectral) return 2e-4 * static_cast<double>(report.rows * report.cols);  // one read
+  if (report.treatment != Treatment::spectral)
+    return 2e-4 * static_cast<double>(report.rows * report.cols);  // one read
   const bool dense = layer.clip.method == Method::exact || layer.clip.method == Method::gram ||
                      layer.clip.method == Method::newton_schulz;
   const double search = 2 * pass_cost(report.rows, report.cols, kTypicalColumns);
@@ -25,7 +26,7 @@ struct Head {
   std::int64_t layer = 0;
   ClipReport report;
   std::int64_t cols = 0, columns = 0, kept = 0, calm_steps = 0, clipped_lately = 0;
-  std::int64_t entries = 0;       // of V
+  std::int64_t entries = 0;  // of V
   std::int64_t factor_bytes = 0;
 };
 static_assert(std::is_trivially_copyable_v<Head>);
@@ -51,8 +52,14 @@ std::vector<int> owners_of(const LayerSet& set, int ranks) {
 
 void write_shared(const LayerSet& set, std::size_t layer, const ClipFactors& factors, std::vector<std::uint8_t>& out) {
   const SubspaceState& state = set.layers[layer].subspace;
-  const Head head{static_cast<std::int64_t>(layer), set.reports[layer].clip, state.cols, state.columns, state.kept,
-                  state.calm_steps, state.clipped_lately, static_cast<std::int64_t>(state.V.size()),
+  const Head head{static_cast<std::int64_t>(layer),
+                  set.reports[layer].clip,
+                  state.cols,
+                  state.columns,
+                  state.kept,
+                  state.calm_steps,
+                  state.clipped_lately,
+                  static_cast<std::int64_t>(state.V.size()),
                   static_cast<std::int64_t>(factors.bytes().size())};
   const auto put = [&](const void* data, std::size_t bytes) {
     if (bytes == 0) return;
@@ -72,8 +79,8 @@ std::vector<SharedLayer> read_shared(const LayerSet& set, std::span<const std::u
     std::memcpy(&head, bytes.data(), sizeof head);
     bytes = bytes.subspan(sizeof head);
     const auto most = static_cast<std::int64_t>(bytes.size());
-    SPECTRALCLIP_REQUIRE(head.layer >= 0 && head.layer < static_cast<std::int64_t>(set.layers.size()) && head.entries >= 0 &&
-                             head.entries <= most / 4 && head.factor_bytes >= 0 &&
+    SPECTRALCLIP_REQUIRE(head.layer >= 0 && head.layer < static_cast<std::int64_t>(set.layers.size()) &&
+                             head.entries >= 0 && head.entries <= most / 4 && head.factor_bytes >= 0 &&
                              head.factor_bytes <= most - 4 * head.entries && head.kept * head.cols == head.entries,
                          "a share of the work is damaged");
     SharedLayer shared;

@@ -12,8 +12,8 @@
 
 namespace spectralclip {
 
-// Which rank clips which layer: by descending cost, each to the rank that has least so far. -1 for layers that are split
-// or lie elsewhere. The same on every rank: it follows from shapes alone.
+// Which rank clips which layer: by descending cost, each to the rank that has least so far. -1 for layers that are
+// split or lie elsewhere. The same on every rank: it follows from shapes alone.
 [[nodiscard]] std::vector<int> owners_of(const LayerSet& set, int ranks);
 
 // One layer of a share: its report, its subspace, what was done to its gradient.

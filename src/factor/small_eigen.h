@@ -7,16 +7,16 @@
 
 namespace spectralclip {
 
-// Eigenpairs of symmetric A (destroyed), descending. vectors: row i is the eigenvector of values[i]; null: values alone.
-// Up to kJacobiSide with vectors by cyclic Jacobi rotations, which keep small eigenvalues of graded positive matrices to
-// high relative accuracy (Demmel and Veselic 1992; heavy-tailed spectra are graded), at 6 k^3 multiply-adds a sweep and 4
-// to 8 sweeps; beyond by Householder reflections and implicit QL, about 5 k^3 in all and accurate to eps * values[0].
-// work: 2 k numbers.
+// Eigenpairs of symmetric A (destroyed), descending. vectors: row i is the eigenvector of values[i]; null: values
+// alone. Up to kJacobiSide with vectors by cyclic Jacobi rotations, which keep small eigenvalues of graded positive
+// matrices to high relative accuracy (Demmel and Veselic 1992; heavy-tailed spectra are graded), at 6 k^3 multiply-adds
+// a sweep and 4 to 8 sweeps; beyond by Householder reflections and implicit QL, about 5 k^3 in all and accurate to eps
+// * values[0]. work: 2 k numbers.
 inline constexpr std::int64_t kJacobiSide = 10;
 void symmetric_eigen(double* A, std::int64_t k, double* values, double* vectors, double* work);
 
-// inverse = L^-1 (lower triangular, k x k) for A = L L^T. A column that depends on earlier ones, so that its row of L^-1
-// would amplify relative rounding of A by more than 1 / drop, is left out: its row is zero. factor: k x k scratch.
+// inverse = L^-1 (lower triangular, k x k) for A = L L^T. A column that depends on earlier ones, so that its row of
+// L^-1 would amplify relative rounding of A by more than 1 / drop, is left out: its row is zero. factor: k x k scratch.
 struct Independence {
   std::int64_t columns = 0;  // how many are independent
   double left_out = 0;       // sum of the pivots of the others: squares of what they had that is new

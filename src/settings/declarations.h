@@ -14,7 +14,8 @@ void visit_clip(Options& o, See&& see) {
   see("oversampling", o.oversampling, "integer >= 0", "sketched: extra columns beside the rank");
   see("power_passes", o.power_passes, "integer in [0, 16]", "sketched: passes beyond the first");
   see("tolerance", o.tolerance, "number in (0, 1)", "tracked: wanted relative error of the removed part");
-  see("margin", o.margin, "number in (0, 0.1]", "tracked, sketched: values within tau (1 + margin) need not be lowered");
+  see("margin", o.margin, "number in (0, 0.1]",
+      "tracked, sketched: values within tau (1 + margin) need not be lowered");
   see("max_passes", o.max_passes, "integer in [1, 64]", "tracked: the budget, in reads of a matrix");
   see("max_columns", o.max_columns, "integer in [8, 512]", "tracked: widest subspace of a free rank");
   see("exhausted", o.exhausted, "go_exact, report, auto", "budget used up: finish by gram, or say so (auto: clippers)");

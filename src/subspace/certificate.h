@@ -12,8 +12,8 @@ namespace spectralclip {
 // `fresh` independent columns of entries uniform on (-sqrt 3, sqrt 3).
 [[nodiscard]] double small_ball_radius_squared(std::int64_t fresh, double failure);
 
-// The largest eigenvalue that [[A, E], [E^T, B]] can have, A diagonal, ||B|| <= b and rows of E of length e_i: the root x
-// above every a_i and b of sum_i e_i^2 / (x - a_i) = x - b. part(i) gives {a_i, e_i^2}. 50 halvings of count terms.
+// The largest eigenvalue that [[A, E], [E^T, B]] can have, A diagonal, ||B|| <= b and rows of E of length e_i: the root
+// x above every a_i and b of sum_i e_i^2 / (x - a_i) = x - b. part(i) gives {a_i, e_i^2}. 50 halvings of count terms.
 template <class Part>
 [[nodiscard]] double coupled_eigenvalue(std::int64_t count, double b, const Part& part) {
   double low = b, sum = 0;

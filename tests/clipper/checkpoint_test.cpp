@@ -211,7 +211,8 @@ TEST(Checkpoint, LayersAreFoundByNameInAnyOrder) {
   EXPECT_EQ(swapped.layers()[1].steps_clipped, clipper.layers()[0].steps_clipped);
 }
 
-// Options may change between runs: a longer or shorter window keeps the latest values. (Other kinds: carry_over_test.cpp.)
+// Options may change between runs: a longer or shorter window keeps the latest values. (Other kinds:
+// carry_over_test.cpp.)
 TEST(Checkpoint, OptionsMayChange) {
   ToyModel model = make_small_model();
   std::vector<double> seen;

@@ -124,7 +124,8 @@ TEST(Clipper, RefusesBadGradientsBeforeTouchingAny) {
   EXPECT_EQ(clipper.steps(), 0);
 }
 
-// A constant tau between the noise and the spikes: each treatment does its own thing, and padding between rows survives.
+// A constant tau between the noise and the spikes: each treatment does its own thing, and padding between rows
+// survives.
 TEST(Clipper, EachTreatmentDoesWhatItSays) {
   ToyModel model = make_mixed_model();
   ClipperOptions options = mixed_options();
@@ -365,7 +366,8 @@ TEST(Clipper, ALayerOutOfRangeIsLeftAloneAndForgotten) {
   model.fill(1);
   for (const LayerReport& layer : clipper.step(model.gradients(), serial_executor()).layers) {
     EXPECT_EQ(layer.clip.status, ClipStatus::ok) << layer.name;
-    EXPECT_TRUE(layer.treatment == Treatment::skip || std::isfinite(layer.clip.tau)) << layer.name << " learnt " << layer.clip.tau;
+    EXPECT_TRUE(layer.treatment == Treatment::skip || std::isfinite(layer.clip.tau))
+        << layer.name << " learnt " << layer.clip.tau;
   }
 }
 

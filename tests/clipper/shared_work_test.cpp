@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers are dealt out by cost, alike on all ranks; a share is read back as it was written, and refused when it is none.
+// Layers are dealt out by cost, alike on all ranks; a share is read back as it was written, and refused when it is
+// none.
 #include "clipper/shared_work.h"
 
 #include <gtest/gtest.h>

@@ -101,9 +101,9 @@ class ToyModel {
   }
 };
 
-// Every treatment, every storage type, a batch, a convolution, odd sizes, a padded stride; "wte" is skipped by rule. The
-// first kSearched weights have shapes for which `gram` costs several times a search, so that the defaults search there;
-// the others go to `gram`.
+// Every treatment, every storage type, a batch, a convolution, odd sizes, a padded stride; "wte" is skipped by rule.
+// The first kSearched weights have shapes for which `gram` costs several times a search, so that the defaults search
+// there; the others go to `gram`.
 inline constexpr std::size_t kSearched = 5;
 inline ToyModel make_mixed_model() {
   ToyModel model;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigenpairs, inverse Cholesky and congruence on caller's memory: against Eigen where absolute accuracy is all there is to
-// ask, and against inertia counts where (up to kJacobiSide) small eigenvalues of graded matrices must be right to their
-// own last digits.
-#include "constants.h"
+// Eigenpairs, inverse Cholesky and congruence on caller's memory: against Eigen where absolute accuracy is all there is
+// to ask, and against inertia counts where (up to kJacobiSide) small eigenvalues of graded matrices must be right to
+// their own last digits.
 #include "factor/small_eigen.h"
+#include "constants.h"
 #include "support/factorizations.h"
 
 #include <gtest/gtest.h>
@@ -189,7 +189,8 @@ TEST(SymmetricEigen, GradedMatricesKeepSmallValues) {
 }
 
 TEST(SymmetricEigen, GradedMatricesOfAnySizeKeepLargeValues) {
-  for (const Index k : {Index{2}, Index{8}, Index{kJacobiSide}, Index{kJacobiSide + 1}, Index{16}, Index{40}, Index{64}}) {
+  for (const Index k :
+       {Index{2}, Index{8}, Index{kJacobiSide}, Index{kJacobiSide + 1}, Index{16}, Index{40}, Index{64}}) {
     double condition = 0;
     const Square A = graded(k, &condition);
     for (const VectorXd& values : {solve(A).values, solve_values(A)}) {

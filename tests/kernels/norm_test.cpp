@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "kernels/every_target.h"
-#include "spectralclip/error.h"
 #include "kernels/guarded.h"
 #include "kernels/reference.h"
 #include "kernels/small_products.h"
+#include "spectralclip/error.h"
 
 namespace spectralclip::kernels {
 namespace {

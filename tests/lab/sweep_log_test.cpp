@@ -38,7 +38,7 @@ TEST(TrialLog, LargerValuesAreBetterWhereTheSweepSaysSo) {
   TrialLog log(folder.path(), kSpace, /*larger_is_better=*/true);
   EXPECT_EQ(log.best()->candidate.trial, 2);
   log.propose(make_trial(5, 0).candidate, {2, 1, 3});  // told in this order before it was asked again
-  const std::vector<PastTell> tells = log.tells();  // a searcher goes down
+  const std::vector<PastTell> tells = log.tells();     // a searcher goes down
   ASSERT_EQ(tells.size(), 3U);
   EXPECT_EQ(tells[0].value, -0.5);
   EXPECT_FALSE(tells[1].value);

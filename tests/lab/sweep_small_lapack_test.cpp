@@ -58,13 +58,13 @@ Stored store(const MatrixXd& m, int order) {
   Stored stored{std::vector<double>(static_cast<std::size_t>((columns.rows() + 2) * columns.cols()), -7.0),
                 static_cast<int>(columns.rows()) + 2};
   Eigen::Map<MatrixXd, 0, Eigen::OuterStride<>>(stored.data.data(), columns.rows(), columns.cols(),
-                                              Eigen::OuterStride<>(stored.leading)) = columns;
+                                                Eigen::OuterStride<>(stored.leading)) = columns;
   return stored;
 }
 MatrixXd load(const Stored& stored, Eigen::Index rows, Eigen::Index cols, int order) {
   if (order == 101) return load(stored, cols, rows, 102).transpose();
   return Eigen::Map<const MatrixXd, 0, Eigen::OuterStride<>>(stored.data.data(), rows, cols,
-                                                           Eigen::OuterStride<>(stored.leading));
+                                                             Eigen::OuterStride<>(stored.leading));
 }
 
 void expect_equal(const MatrixXd& a, const MatrixXd& b) {
@@ -119,8 +119,10 @@ TEST_F(SmallLapack, TriangularSolvesOfAllKinds) {
     const int order = pick(0, 101, 102), side = pick(1, 141, 142), uplo = pick(2, 121, 122);
     const int trans = pick(3, 111, 112), diag = pick(4, 131, 132);
     const int n = side == 141 ? 4 : 5;
-    const MatrixXd full = random_matrix(n, n, 8) + 4.0 * MatrixXd::Identity(n, n);  // the other triangle is not to be read
-    MatrixXd t = uplo == 121 ? MatrixXd(full.triangularView<Eigen::Upper>()) : MatrixXd(full.triangularView<Eigen::Lower>());
+    const MatrixXd full =
+        random_matrix(n, n, 8) + 4.0 * MatrixXd::Identity(n, n);  // the other triangle is not to be read
+    MatrixXd t =
+        uplo == 121 ? MatrixXd(full.triangularView<Eigen::Upper>()) : MatrixXd(full.triangularView<Eigen::Lower>());
     if (diag == 132) t.diagonal().setOnes();
     if (trans == 112) t.transposeInPlace();
     const Stored sa = store(full, order);
@@ -167,7 +169,7 @@ TEST_F(SmallLapack, CholeskyFullAndBanded) {
     EXPECT_EQ(info, 0);
     const MatrixXd factor = load(s, n, n, 102);
     const MatrixXd l = uplo == 'L' ? MatrixXd(factor.triangularView<Eigen::Lower>())
-                                 : MatrixXd(factor.triangularView<Eigen::Upper>().toDenseMatrix().transpose());
+                                   : MatrixXd(factor.triangularView<Eigen::Upper>().toDenseMatrix().transpose());
     expect_equal(l * l.transpose(), a);
 
     MatrixXd band = a + 100.0 * MatrixXd::Identity(n, n);

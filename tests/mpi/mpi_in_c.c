@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The C entry: rows of one matrix on all ranks, clipped at 2. The largest singular value is known, 5 along one direction,
- * and what is left of the matrix is 2 / 5 of it. Exits 1 otherwise. */
+ * The C entry: rows of one matrix on all ranks, clipped at 2. The largest singular value is known, 5 along one
+ * direction, and what is left of the matrix is 2 / 5 of it. Exits 1 otherwise. */
 #include <math.h>
 #include <spectralclip/mpi_c.h>
 #include <stdio.h>

@@ -171,7 +171,8 @@ TEST(Certificate, TooSmallARankIsAlwaysFlagged) {
     missed += flagged ? 0 : 1;
     EXPECT_TRUE(flagged) << "case " << i << ": " << rows << " x " << cols << ", " << to_string(options.method)
                          << ", rank " << rank << ", next " << sigma[rank] / tau << " tau, sigma_max " << sigma[0] / tau
-                         << " tau, bound " << report.sigma_bound / tau << " tau, clipped " << report.clipped << ", " << to_string(report.status);
+                         << " tau, bound " << report.sigma_bound / tau << " tau, clipped " << report.clipped << ", "
+                         << to_string(report.status);
   }
   EXPECT_EQ(missed, 0) << "of " << cases;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search for a case in which `ok` is not true: random shapes, spectra, thresholds, types, cold and warm. `ok` says
-// (i) sigma_max(G') <= tau (1 + margin) and (ii) ||G' - C_tau(G)||_F <= 3 (tolerance ||D||_F + margin tau), judged against
-// float64. The worst case is printed. SPECTRALCLIP_PROMISE_CASES=100000 searches longer.
+// (i) sigma_max(G') <= tau (1 + margin) and (ii) ||G' - C_tau(G)||_F <= 3 (tolerance ||D||_F + margin tau), judged
+// against float64. The worst case is printed. SPECTRALCLIP_PROMISE_CASES=100000 searches longer.
 #include <gtest/gtest.h>
 
 #include <Eigen/SVD>
@@ -42,7 +42,8 @@ struct Case {
 
 // tau between the values `above` and `above` + 1, or a hair from one of them.
 double threshold_for(const VectorXd& sigma, Dice& dice) {
-  const Index above = dice.chance(0.2) ? 0 : dice.pick(0, dice.chance(0.7) ? std::min<Index>(sigma.size(), 12) : sigma.size());
+  const Index above =
+      dice.chance(0.2) ? 0 : dice.pick(0, dice.chance(0.7) ? std::min<Index>(sigma.size(), 12) : sigma.size());
   if (above == 0) return sigma[0] * dice.uniform(1, 1.5);
   const double upper = sigma[above - 1];
   const double lower = above < sigma.size() ? sigma[above] : upper * 0.5;
@@ -101,7 +102,8 @@ Case random_case(Index r, Dice& dice) {
     default:
       c.name = "NanoGPT-like";
       c.sigma = (at * std::log(0.9)).exp() * 0.1;
-      for (Index i = 0; i < std::min<Index>(r, 8); ++i) c.sigma[i] = std::pow(0.7, static_cast<double>(i)) * dice.uniform(0.9, 1.1);
+      for (Index i = 0; i < std::min<Index>(r, 8); ++i)
+        c.sigma[i] = std::pow(0.7, static_cast<double>(i)) * dice.uniform(0.9, 1.1);
   }
   std::sort(c.sigma.begin(), c.sigma.end(), std::greater<>());
   const bool fixed_tau = c.name == "plateau" || c.name == "cluster at tau" || (c.name == "huge spike" && r > 1);
@@ -169,23 +171,27 @@ void judge_case(const Case& c, const MatrixXd& G, ScalarType type, const Referen
   const bool dense = report.method != Method::tracked && report.method != Method::sketched;
   const double margin = dense ? 0.0 : options.margin;
   const double work = work_epsilon(type);
-  const double rounding = 16 * eps * std::min(left.norm(), root * c.tau) + 4 * work * left.norm() + dead_band(type) * c.tau;
+  const double rounding =
+      16 * eps * std::min(left.norm(), root * c.tau) + 4 * work * left.norm() + dead_band(type) * c.tau;
   const double limit = c.tau * (1 + margin) + rounding;
   const double sigma = sigma_max_beside(left, limit);
   const double removed = truth.removed_norm(c.tau);
   const double error = (left - truth.clipped(c.tau)).norm();
   const double stored = (report.clipped > 0 ? eps * left.norm() : 0.0);
-  const double allowed = 3 * (options.tolerance * removed + options.margin * c.tau) + truth.error + stored + 8 * work * root * G.norm() / root;
+  const double allowed = 3 * (options.tolerance * removed + options.margin * c.tau) + truth.error + stored +
+                         8 * work * root * G.norm() / root;
   tally.worst_left = std::max(tally.worst_left, (sigma / c.tau - 1) / options.margin);
   tally.worst_error = std::max(tally.worst_error, error / allowed);
   if (sigma <= limit && error <= allowed) return;
   ++tally.broken;
   if (tally.broken > 20) return;
-  std::printf("broken: %s, %lld x %lld %s, %s, tau %.6g sigma_1 %.6g above %lld clipped %lld passes %d width %lld, left %.5g tau, error %.3g of allowed, removed %.3g, bound %.4g tau %s\n",
-              c.name.c_str(), static_cast<long long>(G.rows()), static_cast<long long>(G.cols()), to_string(type),
-              to_string(report.method), c.tau, truth.sigma[0], static_cast<long long>(truth.above(c.tau)),
-              static_cast<long long>(report.clipped), report.passes, static_cast<long long>(report.columns), sigma / c.tau,
-              error / allowed, removed, report.sigma_bound / c.tau, to_string(report.bound_kind));
+  std::printf(
+      "broken: %s, %lld x %lld %s, %s, tau %.6g sigma_1 %.6g above %lld clipped %lld passes %d width %lld, left %.5g "
+      "tau, error %.3g of allowed, removed %.3g, bound %.4g tau %s\n",
+      c.name.c_str(), static_cast<long long>(G.rows()), static_cast<long long>(G.cols()), to_string(type),
+      to_string(report.method), c.tau, truth.sigma[0], static_cast<long long>(truth.above(c.tau)),
+      static_cast<long long>(report.clipped), report.passes, static_cast<long long>(report.columns), sigma / c.tau,
+      error / allowed, removed, report.sigma_bound / c.tau, to_string(report.bound_kind));
 }
 
 TEST(Promise, OkIsTrue) {
@@ -224,8 +230,8 @@ TEST(Promise, OkIsTrue) {
     const ClipReport report = clipper.clip(stored.view(), c.tau);
     judge_case(c, G, type, truth, options, report, stored, tally);
   }
-  std::printf("%d cases, %d ok, %d broken; worst left above tau: %.3f margins; worst error: %.3f of allowed\n", tally.cases,
-              tally.ok, tally.broken, tally.worst_left, tally.worst_error);
+  std::printf("%d cases, %d ok, %d broken; worst left above tau: %.3f margins; worst error: %.3f of allowed\n",
+              tally.cases, tally.ok, tally.broken, tally.worst_left, tally.worst_error);
   for (const auto& [name, counts] : tally.statuses) {
     std::printf("  %-16s", name.c_str());
     for (const auto& [status, number] : counts) std::printf(" %s %d", status.c_str(), number);

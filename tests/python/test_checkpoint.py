@@ -266,7 +266,7 @@ def test_other_files_are_refused(trained):
     refused(trained, {key: value for key, value in state.items() if key != "state"}, (KeyError, ValueError))
 
 
-# --- another threshold --------------------------------------------------------------------------------------------------
+# --- another threshold ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,8 @@ TEST(CoupledEigenvalue, BoundsTheLargestAndIsMetByOne) {
       M(k + j, k + j) = b * (sharp ? 1 : uniform(random));
       for (Eigen::Index i = 0; i < k; ++i) M(i, k + j) = M(k + j, i) = size * (2 * uniform(random) - 1);
     }
-    const double bound = coupled_eigenvalue(k, b, [&](std::int64_t i) {
-      return std::pair(M(i, i), M.row(i).tail(l).squaredNorm());
-    });
+    const double bound =
+        coupled_eigenvalue(k, b, [&](std::int64_t i) { return std::pair(M(i, i), M.row(i).tail(l).squaredNorm()); });
     const double largest = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(M).eigenvalues().maxCoeff();
     ASSERT_GE(bound, largest * (1 - 8 * kEps));
     ASSERT_LE(bound, std::sqrt(k * l) * size + std::max(M.diagonal().head(k).maxCoeff(), b)) << "no looser than norms";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a matrix is cut into slabs, that a pass over slabs gives equal bits on any executor, and that passes over parts of
-// the rows, empty ones among them, add up.
+// How a matrix is cut into slabs, that a pass over slabs gives equal bits on any executor, and that passes over parts
+// of the rows, empty ones among them, add up.
 #include "subspace/slabs.h"
 
 #include <gtest/gtest.h>
@@ -137,7 +137,9 @@ TYPED_TEST(SlabPassTest, SumsAreThoseOfTheDefinition) {
   using T = TypeParam;
   const Inputs<T> in;
   const Outcome<T> o = pass_and_update<T>(serial_executor());
-  const auto v = [&](std::int64_t c, std::int64_t j) { return static_cast<double>(in.Vt[c * kernels::padded(kCols) + j]); };
+  const auto v = [&](std::int64_t c, std::int64_t j) {
+    return static_cast<double>(in.Vt[c * kernels::padded(kCols) + j]);
+  };
   long double squares[kWidth] = {};
   long double norm_squared = 0, updated = 0;
   for (std::int64_t i = 0; i < kRows; ++i) {

@@ -184,9 +184,8 @@ TEST(Jsonl, RefusesBadOptionsAndRepeatedKeys) {
   EXPECT_THROW(JsonlWriter(out, {.every = 0, .name_pattern = "*", .only_clipped = false}), InvalidArgument);
   EXPECT_THROW(CsvWriter(out, {.every = -1, .name_pattern = "*", .only_clipped = false}), InvalidArgument);
   JsonlWriter writer(out);
-  for (const ExtraFields& extra :
-       {ExtraFields{{"step", 1}}, ExtraFields{{"layers", 1}}, ExtraFields{{"layers_not_converged", 1}},
-        ExtraFields{{"lr", 1}, {"lr", 2}}}) {
+  for (const ExtraFields& extra : {ExtraFields{{"step", 1}}, ExtraFields{{"layers", 1}},
+                                   ExtraFields{{"layers_not_converged", 1}}, ExtraFields{{"lr", 1}, {"lr", 2}}}) {
     EXPECT_THROW(writer.write(step_of({}), extra), InvalidArgument) << extra.back().first;
   }
   EXPECT_EQ(out.str(), "");

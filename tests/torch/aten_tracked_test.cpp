@@ -49,7 +49,8 @@ TEST(AtenTrackedAccuracy, OnRecordedGradients) {
   for (const ClipOptions& options : kWidths) {
     print_width(options);
     for (const char* file : kRecordedFiles) {
-      for (const int every : {0, 5}) expect_default_accuracy(measure_recorded(file, every, tracked_by_aten(options)), kUnsure);
+      for (const int every : {0, 5})
+        expect_default_accuracy(measure_recorded(file, every, tracked_by_aten(options)), kUnsure);
     }
   }
 }

@@ -11,7 +11,9 @@ using testing::leaf;
 using testing::normal;
 using testing::set_gradient;
 
-NamedTensors spectral_model() { return {{"w", leaf(normal({6, 9}, 1, at::kFloat))}, {"b", leaf(normal({7}, 2, at::kFloat))}}; }
+NamedTensors spectral_model() {
+  return {{"w", leaf(normal({6, 9}, 1, at::kFloat))}, {"b", leaf(normal({7}, 2, at::kFloat))}};
+}
 
 void set_gradients(NamedTensors& parameters, std::uint64_t step) {
   for (auto& [name, tensor] : parameters) {

@@ -163,7 +163,8 @@ TEST_P(StepTest, AGradientGivenTwiceIsClippedOnceAndCountedTwice) {
 TEST_P(StepTest, ARepeatedNormSeesNaNAndCountsSparseGradients) {
   const at::Tensor a = drawn({5, 4}, 1), b = drawn({3, 4}, 2), sparse = b.to_sparse();
   const double expected = std::sqrt(2 * a.square().sum().item<double>() + b.square().sum().item<double>());
-  EXPECT_NEAR(clip_gradients({sparse}, 1e9, exact(GetParam())).item<double>(), b.norm().item<double>(), 1e-6 * expected);
+  EXPECT_NEAR(clip_gradients({sparse}, 1e9, exact(GetParam())).item<double>(), b.norm().item<double>(),
+              1e-6 * expected);
   EXPECT_NEAR(clip_gradients({a, sparse, a}, 1e9, exact(GetParam())).item<double>(), expected, 1e-6 * expected);
   const at::Tensor poisoned = at::full({5, 4}, kNaN);
   EXPECT_TRUE(std::isnan(clip_gradients({a, poisoned, a}, 1e9, exact(GetParam())).item<double>()));
@@ -206,8 +207,8 @@ TEST_P(StepTest, StatusesBelongToTheGradientsThatWereGiven) {
   (void)clip_gradients({at::Tensor(), quiet, many, sparse, many, poisoned}, 1, options, false, &statuses);
   const auto exhausted = static_cast<std::int64_t>(ClipStatus::rank_exhausted);
   const auto not_finite = static_cast<std::int64_t>(ClipStatus::not_finite);
-  EXPECT_TRUE(at::equal(statuses, at::tensor({std::int64_t{0}, std::int64_t{0}, exhausted, std::int64_t{0}, exhausted,
-                                              not_finite})));
+  EXPECT_TRUE(at::equal(
+      statuses, at::tensor({std::int64_t{0}, std::int64_t{0}, exhausted, std::int64_t{0}, exhausted, not_finite})));
   (void)clip_gradients({at::Tensor(), at::Tensor()}, 1, options, false, &statuses);
   EXPECT_TRUE(at::equal(statuses, at::zeros({2}, at::kLong)));
 }

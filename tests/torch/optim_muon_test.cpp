@@ -47,8 +47,8 @@ struct Reference {
     p = p * (1 - options.lr() * options.weight_decay()) - options.lr() * scale() * O.reshape(p.sizes());
   }
 
-  // Rounding of kMuonSteps steps. Newton-Schulz magnifies errors of its input (norm 1) at most a^5 = 485 times; measured
-  // worst over the cases below: 0.12 of this.
+  // Rounding of kMuonSteps steps. Newton-Schulz magnifies errors of its input (norm 1) at most a^5 = 485 times;
+  // measured worst over the cases below: 0.12 of this.
   [[nodiscard]] double tolerance(at::ScalarType type) const {
     const double k = static_cast<double>(std::min(p.size(0), p.numel() / p.size(0)));
     const double magnified = std::pow(options.ns_coefficients()[0], static_cast<double>(options.ns_steps()));

@@ -33,9 +33,7 @@ Tensor bound_kind_of(const BatchReport& report) {
 
 Tensor to_rows(const BatchReport& report) {
   const auto constant = [&](double value) { return at::full_like(report.tau, value); };
-  const auto size = [&](const Tensor& x) {
-    return at::where(report.finite, x, report.norm_before);
-  };
+  const auto size = [&](const Tensor& x) { return at::where(report.finite, x, report.norm_before); };
   const auto change = [&](const Tensor& x) { return at::where(report.finite, x, 0.0); };
   const std::array<Tensor, kReportFields> fields = {status_of(report),
                                                     constant(number(report.method)),

@@ -3,7 +3,6 @@
 
 #include <ATen/Context.h>
 
-
 #include "aten/batch_report.h"
 #include "aten/clip_dense.h"
 #include "aten/clip_subspace.h"

@@ -25,7 +25,7 @@ class MatrixBatch {
 
   [[nodiscard]] at::Tensor times(const at::Tensor& V) const;             // G V: L x m x k, from L x n x k (work type)
   [[nodiscard]] at::Tensor transposed_times(const at::Tensor& W) const;  // G^T W: L x n x k, from L x m x k
-  [[nodiscard]] at::Tensor norms() const;  // Frobenius, L, float64; as frobenius_norms
+  [[nodiscard]] at::Tensor norms() const;                                // Frobenius, L, float64; as frobenius_norms
 
   // G <- G - P Y^T where `changed` (L, bool). P: L x m x c, Y: L x n x c (work type), both zero elsewhere: bits stay.
   void subtract(const at::Tensor& P, const at::Tensor& Y, const at::Tensor& changed) const;

@@ -15,7 +15,7 @@ namespace spectralclip::torch::aten {
 struct InverseCholesky {
   at::Tensor inverse;      // L x k x k: T^-1
   at::Tensor independent;  // L x k, bool
-  at::Tensor weakest;      // L: the inverse of the largest amplification of rounding, as in the core; 1 for a diagonal A
+  at::Tensor weakest;  // L: the inverse of the largest amplification of rounding, as in the core; 1 for a diagonal A
 };
 [[nodiscard]] InverseCholesky inverse_cholesky(const at::Tensor& A, double drop);
 

@@ -54,8 +54,8 @@ Given distinct(const std::vector<at::Tensor>& gradients) {
   return given;
 }
 
-// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice, `norm` has it once. One layer a tensor,
-// so one row; what is not finite makes the sum NaN.
+// As clip_grad_norm_ counts: a tensor given twice has its square in the sum twice, `norm` has it once. One layer a
+// tensor, so one row; what is not finite makes the sum NaN.
 at::Tensor norm_with_repetitions(const at::Tensor& norm, const at::Tensor& rows, const std::vector<double>& times) {
   const at::Tensor status = rows.select(1, static_cast<std::int64_t>(ReportField::status));
   const at::Tensor norms = rows.select(1, static_cast<std::int64_t>(ReportField::norm_before));

@@ -17,8 +17,8 @@
 #include "model/device_engine.h"
 #include "model/internals.h"
 #include "model/parameters.h"
-#include "model/report_source.h"
 #include "model/report_rows.h"
+#include "model/report_source.h"
 #include "require.h"
 #include "spectralclip/torch/clipper.h"
 #include "tensor/executor.h"
@@ -62,7 +62,7 @@ struct SpectralClipper::Impl final : StepReport::Source {
   std::vector<std::pair<std::size_t, at::Tensor>> copies;  // parameter, its working copy
   std::vector<DeviceMatrix> device_matrices;
   std::vector<std::pair<std::size_t, at::Tensor>> aside;  // parameter, norm of its gradient (0-d, float64)
-  std::int64_t changes = 0;  // of the latest reports: steps, clips inside backward, loads
+  std::int64_t changes = 0;                               // of the latest reports: steps, clips inside backward, loads
 
   Impl(NamedTensors named, std::vector<Parameter> described_parameters, const SpectralClipperOptions& wanted)
       : parameters(std::move(named)),

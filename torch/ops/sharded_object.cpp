@@ -21,7 +21,8 @@ auto as_value_error(Work&& work) {
   }
 }
 
-std::vector<Parameter> described(const std::vector<std::string>& names, const std::vector<std::vector<std::int64_t>>& shapes,
+std::vector<Parameter> described(const std::vector<std::string>& names,
+                                 const std::vector<std::vector<std::int64_t>>& shapes,
                                  const std::vector<std::vector<std::int64_t>>& shards,
                                  const std::vector<SettingTexts>& own) {
   SPECTRALCLIP_REQUIRE(shapes.size() == names.size() && shards.size() == names.size() && own.size() == names.size(),
@@ -44,7 +45,8 @@ at::Tensor bytes_of(const std::vector<std::uint8_t>& bytes) {
 
 }  // namespace
 
-ShardedObject::ShardedObject(const std::vector<std::string>& names, const std::vector<std::vector<std::int64_t>>& shapes,
+ShardedObject::ShardedObject(const std::vector<std::string>& names,
+                             const std::vector<std::vector<std::int64_t>>& shapes,
                              const std::vector<std::vector<std::int64_t>>& shards, const std::vector<SettingTexts>& own,
                              const SettingTexts& settings, const std::vector<SettingTexts>& rules)
     : count_(names.size()), clipper_(described(names, shapes, shards, own), clipper_options(settings, rules)) {}
@@ -79,28 +81,35 @@ void register_sharded(::torch::Library& m) {
       .def(::torch::init([](const std::vector<std::string>& names, const Lists& shapes, const Lists& shards,
                             const std::vector<SettingTexts>& own, const SettingTexts& settings,
                             const std::vector<SettingTexts>& rules) {
-        return as_value_error([&] { return c10::make_intrusive<ShardedObject>(names, shapes, shards, own, settings, rules); });
+        return as_value_error(
+            [&] { return c10::make_intrusive<ShardedObject>(names, shapes, shards, own, settings, rules); });
       }))
       .def("begin", [](const Self& self, const std::vector<at::Tensor>& gradients,
                        const std::vector<std::int64_t>& numbers) { self->begin(gradients, numbers); })
-      .def("next", [](const Self& self) { return as_value_error([&] { return std::int64_t{self->clipper().next()}; }); })
+      .def("next",
+           [](const Self& self) { return as_value_error([&] { return std::int64_t{self->clipper().next()}; }); })
       .def("run",
            [](const Self& self, std::int64_t bucket) {
              const ShardedClipper::Sums sums = self->clipper().run(static_cast<int>(bucket));
              return std::make_tuple(sums.float32, sums.float64);
            })
       .def("give", [](const Self& self, std::int64_t bucket) { self->clipper().give(static_cast<int>(bucket)); })
-      .def("group", [](const Self& self, std::int64_t bucket) { return std::int64_t{self->clipper().group(static_cast<int>(bucket))}; })
-      .def("share_work", [](const Self& self, std::int64_t rank, std::int64_t ranks) {
-        self->clipper().share_work(static_cast<int>(rank), static_cast<int>(ranks));
-      })
+      .def("group", [](const Self& self,
+                       std::int64_t bucket) { return std::int64_t{self->clipper().group(static_cast<int>(bucket))}; })
+      .def("share_work",
+           [](const Self& self, std::int64_t rank, std::int64_t ranks) {
+             self->clipper().share_work(static_cast<int>(rank), static_cast<int>(ranks));
+           })
       .def("share", [](const Self& self) { return bytes_of(self->clipper().share()); })
-      .def("take_share", [](const Self& self, const at::Tensor& bytes) {
-        const at::Tensor packed = bytes.to(at::kCPU).contiguous();
-        self->clipper().take_share({packed.const_data_ptr<std::uint8_t>(), static_cast<std::size_t>(packed.numel())});
-      })
+      .def("take_share",
+           [](const Self& self, const at::Tensor& bytes) {
+             const at::Tensor packed = bytes.to(at::kCPU).contiguous();
+             self->clipper().take_share(
+                 {packed.const_data_ptr<std::uint8_t>(), static_cast<std::size_t>(packed.numel())});
+           })
       .def("finish", [](const Self& self) { return self->clipper().finish(); })
-      .def("written", [](const Self& self, std::int64_t number) { return self->clipper().written(static_cast<std::size_t>(number)); })
+      .def("written", [](const Self& self,
+                         std::int64_t number) { return self->clipper().written(static_cast<std::size_t>(number)); })
       .def("add_parameters",
            [](const Self& self, const std::vector<std::string>& names, const Lists& shapes, const Lists& shards,
               const std::vector<SettingTexts>& own) {
@@ -109,7 +118,8 @@ void register_sharded(::torch::Library& m) {
       .def("report", [](const Self& self) { return self->report(); })
       .def("steps", [](const Self& self) { return self->clipper().steps(); })
       .def("serialize", [](const Self& self) { return self->serialize(); })
-      .def("deserialize", [](const Self& self, const at::Tensor& bytes) { as_value_error([&] { self->deserialize(bytes); }); });
+      .def("deserialize",
+           [](const Self& self, const at::Tensor& bytes) { as_value_error([&] { self->deserialize(bytes); }); });
 }
 
 }  // namespace spectralclip::torch

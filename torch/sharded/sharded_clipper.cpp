@@ -30,7 +30,10 @@ std::vector<std::int64_t> local_shape(const Parameter& parameter) {
 }  // namespace
 
 ShardedClipper::ShardedClipper(std::vector<Parameter> parameters, const SpectralClipperOptions& options)
-    : options_(options), parameters_(std::move(parameters)), core_(parameters_, core_options(options)), set_(ClipperInternals::layers(core_)) {
+    : options_(options),
+      parameters_(std::move(parameters)),
+      core_(parameters_, core_options(options)),
+      set_(ClipperInternals::layers(core_)) {
   SPECTRALCLIP_REQUIRE(options.backend != Backend::aten, "backend aten does not clip shards: use auto or core");
   index_layers();
 }
@@ -54,14 +57,15 @@ Gradient ShardedClipper::window(std::size_t p, const at::Tensor& gradient) {
   const Parameter& parameter = parameters_[p];
   SPECTRALCLIP_REQUIRE(gradient.layout() == at::kStrided, "parameter \"", parameter.name, "\" has a sparse gradient");
   const std::vector<std::int64_t> expected = local_shape(parameter);
-  SPECTRALCLIP_REQUIRE(gradient.sizes() == at::IntArrayRef(expected), "parameter \"", parameter.name, "\" has a shard of ",
-                       at::IntArrayRef(expected), " here and a gradient of ", gradient.sizes());
+  SPECTRALCLIP_REQUIRE(gradient.sizes() == at::IntArrayRef(expected), "parameter \"", parameter.name,
+                       "\" has a shard of ", at::IntArrayRef(expected), " here and a gradient of ", gradient.sizes());
   const ScalarType type = storage_type(gradient, parameter.name);
   if (gradient.numel() == 0) return {&nothing, type, 0};
   const Layer& layer = set_.layers[first_layer_[p]];
   const Axes axes{layer.batch_axes, layer.row_axes};
   if (gradient.device().is_cpu()) {
-    if (const std::optional<Window> found = window_of(gradient, axes)) return {gradient.data_ptr(), type, found->row_stride};
+    if (const std::optional<Window> found = window_of(gradient, axes))
+      return {gradient.data_ptr(), type, found->row_stride};
   }
   copies_.emplace_back(p, gradient.to(at::kCPU).clone(at::MemoryFormat::Contiguous));
   return {copies_.back().second.data_ptr(), type, packed_window(gradient.sizes(), axes).row_stride};
@@ -124,7 +128,8 @@ at::Tensor ShardedClipper::finish() {
   for (const auto& [p, copy] : copies_)
     if (written(p)) gradients_[p].copy_(copy);
   for (std::size_t p = 0; p < gradients_.size(); ++p)
-    if (gradients_[p].defined() && !gradients_[p].is_inference() && written(p)) gradients_[p].unsafeGetTensorImpl()->bump_version();
+    if (gradients_[p].defined() && !gradients_[p].is_inference() && written(p))
+      gradients_[p].unsafeGetTensorImpl()->bump_version();
   if (report.left_all && options_.error_if_nonfinite) {
     std::string names;
     for (const LayerReport& layer : report.layers)
@@ -133,7 +138,8 @@ at::Tensor ShardedClipper::finish() {
     throw std::runtime_error("the gradients of " + (names.empty() ? "some parameters" : names) +
                              " are not finite; nothing was clipped (error_if_nonfinite is set)");
   }
-  const auto first = std::find_if(gradients_.begin(), gradients_.end(), [](const at::Tensor& g) { return g.defined(); });
+  const auto first =
+      std::find_if(gradients_.begin(), gradients_.end(), [](const at::Tensor& g) { return g.defined(); });
   at::Tensor total = at::zeros({});
   if (first != gradients_.end()) {
     const double norm = report.layers_not_finite > 0 ? kNaN : report.total_norm;

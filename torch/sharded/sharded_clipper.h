@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clipper of parameters of which this process holds a shard, for adapters that bring the sums over ranks themselves:
+// The clipper of parameters of which this process holds a shard, for adapters that bring the sums over ranks
+// themselves:
 //
 //   clipper.begin(local_gradients);
 //   while (const int buckets = clipper.next())
-//     for (int b = 0; b < buckets; ++b) { const Sums sums = clipper.run(b);  /* all_reduce both tensors */  clipper.give(b); }
+//     for (int b = 0; b < buckets; ++b) { const Sums sums = clipper.run(b);  /* all_reduce both tensors */
+//     clipper.give(b); }
 //   const at::Tensor total_norm = clipper.finish();
 //
 // Shards are clipped where they lie, by the core's kernels on torch's threads; those on another device, and those whose
@@ -27,8 +29,8 @@ class ShardedClipper {
   // Shapes are those of the whole parameters; Parameter::shard says what lies here.
   ShardedClipper(std::vector<Parameter> parameters, const SpectralClipperOptions& options);
 
-  // gradients[i]: the local part, undefined without a gradient. What is wrong with them is thrown by the first next(), after
-  // the other ranks have heard of it.
+  // gradients[i]: the local part, undefined without a gradient. What is wrong with them is thrown by the first next(),
+  // after the other ranks have heard of it.
   void begin(const std::vector<at::Tensor>& gradients);
   [[nodiscard]] int next();
   struct Sums {
@@ -38,8 +40,8 @@ class ShardedClipper {
   [[nodiscard]] Sums run(int bucket);
   void give(int bucket);  // the tensors of run(bucket) hold the sums of all ranks
   [[nodiscard]] int group(int bucket) const { return step_->group(bucket); }
-  // Layers that every rank holds whole may be shared: share() is what this rank did, for take_share() of all others, between
-  // the last round and finish().
+  // Layers that every rank holds whole may be shared: share() is what this rank did, for take_share() of all others,
+  // between the last round and finish().
   void share_work(int rank, int ranks) { rank_ = rank, ranks_ = ranks; }
   [[nodiscard]] std::vector<std::uint8_t> share() const { return step_->share(); }
   void take_share(std::span<const std::uint8_t> bytes) { step_->take_share(bytes, executor_); }

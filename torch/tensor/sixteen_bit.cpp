@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See sixteen_bit.h. A child after fork() has one thread, so it must not enter torch's pool: it asks for one thread, and
-// a lock that another thread held at the fork shows as silence, which the parent ends.
+// See sixteen_bit.h. A child after fork() has one thread, so it must not enter torch's pool: it asks for one thread,
+// and a lock that another thread held at the fork shows as silence, which the parent ends.
 #include "spectralclip/torch/sixteen_bit.h"
 
 #include <ATen/ATen.h>

@@ -6,8 +6,8 @@
 //   Clipper clipper({w});
 //   clipper.step(gradients, reduction, executor);
 //
-// The matrix is never gathered: a pass of k columns exchanges k (n + k) + 1 numbers a layer, all layers of a round in one
-// reduction and broadcast for each type of number.
+// The matrix is never gathered: a pass of k columns exchanges k (n + k) + 1 numbers a layer, all layers of a round in
+// one reduction and broadcast for each type of number.
 #pragma once
 
 #include <mpi.h>
@@ -40,7 +40,7 @@ class MpiReduction final : public Reduction {
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int ranks() const noexcept { return ranks_; }
-  [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }        // handed to MPI so far …
+  [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }          // handed to MPI so far …
   [[nodiscard]] std::int64_t exchanges() const noexcept { return exchanges_; }  // … in so many collectives
 
  private:
