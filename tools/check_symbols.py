@@ -5,8 +5,8 @@
     tools/check_symbols.py --archive libspectralclip.a --shared libspectralclip.so [--module libspectralclip_ops.so]
 
 An archive: every weak symbol (the linker merges those of equal name, whoever compiled them) belongs to the C++ library
-or to this project, and no name mentions a third-party namespace. A shared library: sclip_* and the public C++ interface.
-A module: nothing.
+or to this project, and no name mentions a third-party namespace. A shared library: sclip_* and the public C++
+interface. A module: nothing.
 """
 
 from __future__ import annotations
